@@ -1,0 +1,1 @@
+//! The data path: source, verify, decode, sink.

@@ -1,0 +1,1 @@
+//! Boot entries and loaders.

@@ -1,0 +1,1 @@
+//! Deploying: images, boot, steps.

@@ -1,0 +1,1 @@
+//! The disks of this machine.

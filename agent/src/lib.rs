@@ -1,0 +1,1 @@
+//! The agent that runs in the ramdisk.

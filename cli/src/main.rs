@@ -1,0 +1,2 @@
+//! The server and operator binary.
+fn main() {}

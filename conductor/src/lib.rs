@@ -1,0 +1,1 @@
+//! State machine, steps, drivers, boot artefacts.

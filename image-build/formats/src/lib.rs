@@ -1,0 +1,1 @@
+//! Bytes to structures and back: disk, image and archive formats, without I/O.

@@ -1,0 +1,1 @@
+//! Deployable OS images from distribution packages.

@@ -1,0 +1,1 @@
+//! Kernel, modules and agent become initramfs, UKI and bootable ISO.

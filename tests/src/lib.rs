@@ -1,0 +1,1 @@
+//! The harness: machines, BMCs, networks, clients.
