@@ -1,0 +1,1 @@
+//! The cpio "newc" archive format of initramfs images.

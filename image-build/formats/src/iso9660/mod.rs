@@ -1,0 +1,1 @@
+//! ISO 9660 images with El Torito boot.
