@@ -67,6 +67,21 @@ pub struct Agent {
     pub shutdown: Shutdown,
 }
 
+impl Agent {
+    /// An agent for tests: no parameters, nothing of the host to touch.
+    #[doc(hidden)]
+    pub fn for_tests() -> Self {
+        Self {
+            params: Params::default(),
+            only_disk: vec![PathBuf::from("/nonexistent")],
+            memory_budget: 48 << 20,
+            node: NodeCache::default(),
+            is_init: false,
+            shutdown: Shutdown::default(),
+        }
+    }
+}
+
 /// Passed to each run of a command.
 #[derive(Debug, Clone)]
 pub struct Context {

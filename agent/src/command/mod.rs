@@ -11,7 +11,7 @@
 //! use wrought_agent::command::CommandFailure;
 //! use wrought_agent::command::Context;
 //! use wrought_agent::command::Mode;
-//! //! use wrought_agent::command::Registry;
+//! use wrought_agent::command::Registry;
 //!
 //! fn hello(_context: &Context, args: Args) -> Result<Value, CommandFailure> {
 //!     let name = args.get("name").and_then(Value::as_str);

@@ -1,0 +1,3 @@
+//! The network of the ramdisk: NICs, addresses, routes.
+
+pub mod mac;
