@@ -1,1 +1,0 @@
-//! ISO 9660 images with El Torito boot.
