@@ -1,2 +1,55 @@
-//! The project's own commands.
-fn main() {}
+//! The project's own commands: `cargo xtask COMMAND`.
+
+mod command;
+mod debs;
+mod image;
+mod ramdisk;
+mod setup;
+mod toolchain;
+
+use std::process::ExitCode;
+
+use crate::command::EX_SOFTWARE;
+use crate::command::EX_UNAVAILABLE;
+use crate::command::EX_USAGE;
+use crate::command::Exit;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+  setup [--all]                      install what is missing (Debian, as root)
+  ramdisk [--firmware-set NAME…] [--rescue] [--arch x86_64|aarch64]
+                                     build the agent's ramdisk into target/ramdisk
+  image [debian|tiny]                build deployable images into target/images
+  demo | test | bench | tidy         see ARCHITECTURE.md";
+
+fn main() -> ExitCode {
+    let mut args: Vec<String> = std::env::args().skip(1).collect();
+    if args.is_empty() {
+        eprintln!("{USAGE}");
+        return ExitCode::from(EX_USAGE);
+    }
+    let name = args.remove(0);
+    let done = match name.as_str() {
+        "setup" => setup::main(&args),
+        "ramdisk" => ramdisk::main(&args),
+        "image" => image::main(&args),
+        "demo" | "test" | "bench" | "tidy" => Err(Exit::new(
+            EX_UNAVAILABLE,
+            format!("cargo xtask {name} is not built yet"),
+        )
+        .into()),
+        "help" | "--help" | "-h" => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        other => Err(Exit::new(EX_USAGE, format!("no command {other}\n{USAGE}")).into()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask {name}: {error:#}");
+            let code = error.downcast_ref::<Exit>().map_or(EX_SOFTWARE, Exit::code);
+            ExitCode::from(code)
+        }
+    }
+}
