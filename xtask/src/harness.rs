@@ -1,55 +1,45 @@
 //! Runs the harness (`wrought-harness` of the `tests` crate) on what it needs:
 //! server, agent, ramdisk and images, each built when it is not up to date.
 
-use std::path::Path;
-use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
 
+use crate::command::Exit;
+use crate::command::cargo;
+use crate::command::cargo_target;
+use crate::command::root;
+use crate::command::run;
+use crate::image;
+use crate::ramdisk;
+
 /// Builds the server, the harness, the agent, the ramdisk and the named images.
-pub fn prepare(root: &Path, images: &[&str]) -> Result<()> {
-    build_host(root)?;
-    crate::ramdisk::build(root)?;
+pub(crate) fn prepare(images: &[&str]) -> Result<()> {
+    run(cargo().args(["build", "--quiet", "--workspace", "--bins"]))?;
+    ramdisk::main(&[])?;
     for image in images {
-        crate::image::build(root, image)?;
+        image::main(&[(*image).to_owned()])?;
     }
     Ok(())
 }
 
-/// Builds the programs that run on this machine.
-fn build_host(root: &Path) -> Result<()> {
-    let status = Command::new("cargo")
-        .args(["build", "--quiet", "--workspace", "--bins"])
-        .current_dir(root)
-        .status()
-        .context("running cargo build")?;
-    if !status.success() {
-        bail!("`cargo build --workspace --bins` failed ({status}); see above");
-    }
-    Ok(())
-}
-
-/// Runs the harness with its output inherited; its exit code becomes ours when
-/// it is not zero.
-pub fn run(root: &Path, args: &[&str]) -> Result<()> {
-    let program = binary(root, "wrought-harness");
+/// Runs the harness with its output inherited; an exit code other than 0
+/// becomes ours.
+pub(crate) fn start<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Result<()> {
+    let program = cargo_target().join("debug/wrought-harness");
     let status = Command::new(&program)
         .args(args)
-        .current_dir(root)
+        .current_dir(root())
         .status()
-        .with_context(|| format!("running {}", program.display()))?;
+        .with_context(|| format!("starting {}", program.display()))?;
     match status.code() {
         Some(0) => Ok(()),
-        Some(code) => Err(crate::Exit(code).into()),
+        Some(code) => {
+            let code = u8::try_from(code).unwrap_or(crate::command::EX_SOFTWARE);
+            Err(Exit::new(code, "the harness ended with an error; see above").into())
+        }
         None => bail!("{} was ended by a signal ({status})", program.display()),
     }
-}
-
-/// Where cargo puts a program of the development profile.
-fn binary(root: &Path, name: &str) -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    target.join("debug").join(name)
 }

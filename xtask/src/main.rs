@@ -1,16 +1,20 @@
 //! The project's own commands: `cargo xtask COMMAND`.
 
+mod bench;
 mod command;
 mod debs;
+mod demo;
+mod harness;
 mod image;
 mod ramdisk;
 mod setup;
+mod test;
+mod tidy;
 mod toolchain;
 
 use std::process::ExitCode;
 
 use crate::command::EX_SOFTWARE;
-use crate::command::EX_UNAVAILABLE;
 use crate::command::EX_USAGE;
 use crate::command::Exit;
 
@@ -20,7 +24,12 @@ usage: cargo xtask COMMAND
   ramdisk [--firmware-set NAME…] [--rescue] [--arch x86_64|aarch64]
                                      build the agent's ramdisk into target/ramdisk
   image [debian|tiny]                build deployable images into target/images
-  demo | test | bench | tidy         see ARCHITECTURE.md";
+  demo [--firmware uefi|bios] [--boot ipxe|pxe|vmedia|http] [--image debian|tiny] [--json]
+                                     take a bare virtual machine to a running OS
+  test [--fast|--all] [FILTER]       everything that must hold
+  bench image|api|boot|scale|erase [--json]
+                                     the figures of SPECIFICATION.md
+  tidy                               import directions, panics, formatting";
 
 fn main() -> ExitCode {
     let mut args: Vec<String> = std::env::args().skip(1).collect();
@@ -33,11 +42,10 @@ fn main() -> ExitCode {
         "setup" => setup::main(&args),
         "ramdisk" => ramdisk::main(&args),
         "image" => image::main(&args),
-        "demo" | "test" | "bench" | "tidy" => Err(Exit::new(
-            EX_UNAVAILABLE,
-            format!("cargo xtask {name} is not built yet"),
-        )
-        .into()),
+        "demo" => demo::main(&args),
+        "test" => test::main(&args),
+        "bench" => bench::main(&args),
+        "tidy" => tidy::main(&args),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
             Ok(())

@@ -1,14 +1,16 @@
 //! `cargo xtask test [--fast|--all] [FILTER]`: everything that must hold.
 
-use std::path::Path;
-use std::process::Command;
 use std::time::Instant;
 
 use anyhow::Context;
 use anyhow::Result;
-use anyhow::bail;
 
+use crate::command::EX_USAGE;
+use crate::command::Exit;
+use crate::command::cargo;
+use crate::command::run;
 use crate::harness;
+use crate::setup;
 use crate::tidy;
 
 /// How much to run.
@@ -23,57 +25,59 @@ enum Extent {
 }
 
 /// Runs the stages in order and stops at the first that fails.
-pub fn run(root: &Path, args: &[String]) -> Result<()> {
+pub(crate) fn main(args: &[String]) -> Result<()> {
     let mut extent = Extent::Plain;
     let mut filter = None;
     for arg in args {
         match arg.as_str() {
             "--fast" => extent = Extent::Fast,
             "--all" => extent = Extent::All,
-            flag if flag.starts_with('-') => bail!("unknown option {flag}: expected --fast or --all"),
-            word if filter.is_none() => filter = Some(word.to_owned()),
-            word => bail!("one filter at the most, found a second: {word}"),
+            word if filter.is_none() && !word.starts_with('-') => filter = Some(word),
+            other => {
+                let text = format!("unexpected {other}: expected --fast or --all and one filter");
+                return Err(Exit::new(EX_USAGE, text).into());
+            }
         }
     }
     let mut stages = Stages::default();
     if extent != Extent::Fast {
-        stages.stage("setup", || crate::setup::run(extent == Extent::All))?;
+        let all = if extent == Extent::All {
+            vec!["--all".to_owned()]
+        } else {
+            Vec::new()
+        };
+        stages.stage("setup", || setup::main(&all))?;
     }
     if filter.is_none() {
-        stages.stage("tidy", || match tidy::run(root)? {
-            true => Ok(()),
-            false => bail!("tidy refused; see above"),
-        })?;
+        stages.stage("tidy", || tidy::main(&[]))?;
         stages.stage("clippy", || {
-            cargo(root, &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])
+            let line = [
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--quiet",
+                "--",
+                "-D",
+                "warnings",
+            ];
+            run(cargo().args(line))
         })?;
     }
     stages.stage("unit tests", || {
-        let mut line = vec!["test", "--workspace", "--quiet"];
-        line.extend(filter.as_deref());
-        cargo(root, &line)
+        run(cargo()
+            .args(["test", "--workspace", "--quiet"])
+            .args(filter))
     })?;
     if extent != Extent::Fast {
-        stages.stage("build", || harness::prepare(root, &["debian", "tiny"]))?;
+        stages.stage("build", || harness::prepare(&["debian", "tiny"]))?;
         stages.stage("machines", || {
             let mut line = vec!["test"];
-            if extent == Extent::All {
-                line.push("--all");
-            }
-            line.extend(filter.as_deref());
-            harness::run(root, &line)
+            line.extend((extent == Extent::All).then_some("--all"));
+            line.extend(filter);
+            harness::start(&line)
         })?;
     }
     stages.report();
-    Ok(())
-}
-
-/// Runs cargo with inherited output.
-fn cargo(root: &Path, args: &[&str]) -> Result<()> {
-    let status = Command::new("cargo").args(args).current_dir(root).status().context("running cargo")?;
-    if !status.success() {
-        bail!("`cargo {}` failed ({status}); see above", args.join(" "));
-    }
     Ok(())
 }
 

@@ -11,22 +11,39 @@ use std::process::Command;
 
 use anyhow::Context;
 use anyhow::Result;
+use anyhow::bail;
 use serde_json::Value;
+
+use crate::command::EX_USAGE;
+use crate::command::Exit;
+use crate::command::root;
 
 /// Which of our crates each crate may use (ARCHITECTURE.md, "Code map").
 const ARROWS: &[(&str, &[&str])] = &[
     ("wrought-wire", &[]),
     ("wrought-formats", &[]),
     ("wrought-image", &["wrought-formats"]),
-    ("wrought-agent", &["wrought-wire", "wrought-image", "wrought-formats"]),
+    (
+        "wrought-agent",
+        &["wrought-wire", "wrought-image", "wrought-formats"],
+    ),
     ("wrought-store", &["wrought-wire"]),
     ("wrought-bmc", &["wrought-wire"]),
     ("wrought-rpc", &["wrought-wire", "wrought-store"]),
     (
         "wrought-conductor",
-        &["wrought-wire", "wrought-store", "wrought-rpc", "wrought-bmc", "wrought-formats"],
+        &[
+            "wrought-wire",
+            "wrought-store",
+            "wrought-rpc",
+            "wrought-bmc",
+            "wrought-formats",
+        ],
     ),
-    ("wrought-api", &["wrought-wire", "wrought-store", "wrought-rpc"]),
+    (
+        "wrought-api",
+        &["wrought-wire", "wrought-store", "wrought-rpc"],
+    ),
     (
         "wrought",
         &[
@@ -43,23 +60,44 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("xtask", &["wrought-ramdisk", "wrought-image-build"]),
     (
         "wrought-tests",
-        &["wrought-wire", "wrought-formats", "wrought-ramdisk", "wrought-image-build"],
+        &[
+            "wrought-wire",
+            "wrought-formats",
+            "wrought-ramdisk",
+            "wrought-image-build",
+        ],
     ),
 ];
 
 /// Text that panics, where a reader of the log could not do anything about it.
-const PANICS: &[&str] = &[".unwrap()", "panic!(", "todo!(", "unimplemented!(", "unreachable!()"];
+const PANICS: &[&str] = &[
+    ".unwrap()",
+    "panic!(",
+    "todo!(",
+    "unimplemented!(",
+    "unreachable!()",
+];
 
 /// Lines past which a file is asked for its second idea.
 const LONG: usize = 500;
 
-/// Runs all checks; false when one refuses.
-pub fn run(root: &Path) -> Result<bool> {
+/// Runs all checks; an error when one refuses.
+pub(crate) fn main(args: &[String]) -> Result<()> {
+    if let Some(unexpected) = args.first() {
+        let text = format!("tidy takes no arguments, found {unexpected}");
+        return Err(Exit::new(EX_USAGE, text).into());
+    }
+    let root = &root();
     let mut refused = arrows(root)?;
     let mut remarks = Vec::new();
     for file in sources(root)? {
-        let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
-        let shown = file.strip_prefix(root).unwrap_or(&file).display().to_string();
+        let text =
+            fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
+        let shown = file
+            .strip_prefix(root)
+            .unwrap_or(&file)
+            .display()
+            .to_string();
         if !text.starts_with("//!") {
             remarks.push(format!("{shown}: does not open with `//!`"));
         }
@@ -69,7 +107,11 @@ pub fn run(root: &Path) -> Result<bool> {
         }
         refused.extend(panics(&shown, &text));
     }
-    if !Command::new("cargo").args(["fmt", "--all", "--check", "--quiet"]).current_dir(root).status()?.success()
+    if !Command::new("cargo")
+        .args(["fmt", "--all", "--check", "--quiet"])
+        .current_dir(root)
+        .status()?
+        .success()
     {
         refused.push("some files are not formatted: run `cargo fmt --all`".to_owned());
     }
@@ -80,7 +122,10 @@ pub fn run(root: &Path) -> Result<bool> {
         println!("tidy: REFUSED: {refusal}");
     }
     println!("tidy: {} refused, {} noted", refused.len(), remarks.len());
-    Ok(refused.is_empty())
+    if !refused.is_empty() {
+        bail!("{} refused; see above", refused.len());
+    }
+    Ok(())
 }
 
 /// Dependencies between our crates that the table does not have.
@@ -90,8 +135,11 @@ fn arrows(root: &Path) -> Result<Vec<String>> {
         .current_dir(root)
         .output()
         .context("running cargo metadata")?;
-    let metadata: Value = serde_json::from_slice(&output.stdout).context("reading cargo metadata")?;
-    let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
+    let metadata: Value =
+        serde_json::from_slice(&output.stdout).context("reading cargo metadata")?;
+    let packages = metadata["packages"]
+        .as_array()
+        .context("cargo metadata lists no packages")?;
     let names: Vec<&str> = packages.iter().filter_map(|p| p["name"].as_str()).collect();
     let mut refused = Vec::new();
     for package in packages {
@@ -134,12 +182,22 @@ fn panics(file: &str, text: &str) -> Vec<String> {
 /// Every Rust file of ours.
 fn sources(root: &Path) -> Result<Vec<PathBuf>> {
     let output = Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"])
+        .args([
+            "ls-files",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+            "*.rs",
+        ])
         .current_dir(root)
         .output()
         .context("running git ls-files")?;
     let listed = String::from_utf8_lossy(&output.stdout).into_owned();
-    Ok(listed.lines().map(|line| root.join(line)).filter(|path| path.exists()).collect())
+    Ok(listed
+        .lines()
+        .map(|line| root.join(line))
+        .filter(|path| path.exists())
+        .collect())
 }
 
 #[cfg(test)]
@@ -148,7 +206,8 @@ mod tests {
 
     #[test]
     fn finds_panics_outside_tests_only() {
-        let text = "fn a() { b.unwrap(); }\n// c.unwrap()\n#[cfg(test)]\nmod tests { d.unwrap() }\n";
+        let text =
+            "fn a() { b.unwrap(); }\n// c.unwrap()\n#[cfg(test)]\nmod tests { d.unwrap() }\n";
         let found = panics("agent/src/x.rs", text);
         assert_eq!(found, ["agent/src/x.rs:1: `.unwrap()` outside tests"]);
         assert!(panics("tests/src/x.rs", text).is_empty());
