@@ -1,0 +1,33 @@
+//! A thin Redfish client (DMTF DSP0266): power, boot override, virtual media.
+//!
+//! Every action is an absolute target that is read before it is sent and read
+//! back afterwards; nothing here is ever a blind toggle.
+
+mod boot;
+mod cache;
+mod client;
+mod endpoint;
+mod error;
+mod http;
+mod json;
+mod media;
+mod power;
+mod session;
+mod system;
+
+pub use boot::BootMode;
+pub use boot::BootOverride;
+pub use boot::Enabled;
+pub use cache::Clients;
+pub use client::Client;
+pub use endpoint::AuthType;
+pub use endpoint::Endpoint;
+pub use endpoint::Tuning;
+pub use endpoint::Verify;
+pub use error::Error;
+pub use media::MediaSlot;
+pub use power::PowerAction;
+pub use system::System;
+
+/// Outcome of a call.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
