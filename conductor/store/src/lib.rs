@@ -1,5 +1,97 @@
 //! The database: one file per table. SQLite by default; the SQL keeps to what
 //! SQLite and PostgreSQL share.
+//!
+//! * One writer: every change is a job in one queue and runs on one
+//!   connection. Jobs that wait together are committed together (one flush to
+//!   the disk for all of them), each in a savepoint of its own. A job that is
+//!   in the queue runs to its end, even if the caller has gone away.
+//! * Many readers: a pool of read-only connections. A call that came back has
+//!   been committed, so every read that starts after it sees it.
+//! * Commits survive a power cut (`synchronous=FULL`).
+//! * Times are kept in microseconds: what is finer is cut off.
 
+pub mod conductor;
+pub mod error;
+pub mod history;
+pub mod journal;
+pub mod lock;
 pub mod node;
+pub mod page;
 pub mod port;
+
+mod codec;
+mod migrate;
+mod open;
+mod writer;
+
+pub use conductor::Conductor;
+pub use error::Error;
+pub use error::Result;
+pub use history::HistoryEntry;
+pub use history::HistoryQuery;
+pub use journal::JournalEntry;
+pub use journal::Phase;
+pub use lock::Lease;
+pub use lock::LockError;
+pub use node::Node;
+pub use node::query::NodeQuery;
+pub use page::SortDir;
+pub use port::Port;
+pub use port::query::PortQuery;
+
+/// The database. A clone is another handle on the same one.
+#[derive(Clone)]
+pub struct Store {
+    inner: std::sync::Arc<Inner>,
+}
+
+struct Inner {
+    writer: writer::Writer,
+    /// Absent for a database in memory, whose one connection does everything.
+    readers: Option<sqlx::SqlitePool>,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Runs `work` in the writer's queue, in a transaction.
+    async fn write<T, E, F>(&self, work: F) -> std::result::Result<T, E>
+    where
+        F: for<'c> FnOnce(&'c mut Db) -> writer::Work<'c, T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        self.inner.writer.run(work).await
+    }
+
+    /// Runs `work` on a reading connection.
+    async fn read<T, F>(&self, work: F) -> Result<T>
+    where
+        F: for<'c> FnOnce(&'c mut Db) -> writer::Work<'c, T, Error> + Send + 'static,
+        T: Send + 'static,
+    {
+        match &self.inner.readers {
+            Some(pool) => {
+                let mut connection = pool.acquire().await?;
+                work(&mut connection).await
+            }
+            None => self.inner.writer.run(work).await,
+        }
+    }
+
+    /// Ends the connections after all queued writes. Further calls fail with
+    /// [`Error::Closed`] or a pool error.
+    pub async fn close(&self) {
+        self.inner.writer.close().await;
+        if let Some(pool) = &self.inner.readers {
+            pool.close().await;
+        }
+    }
+}
+
+/// The connection type, named in one place.
+type Db = sqlx::SqliteConnection;

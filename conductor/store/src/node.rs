@@ -1,5 +1,15 @@
 //! Nodes: the machines.
 
+pub mod query;
+
+mod row;
+mod table;
+
+pub use query::NodeBrief;
+
+pub(crate) use table::find;
+pub(crate) use table::is_unique;
+
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::Serialize;

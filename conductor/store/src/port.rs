@@ -1,5 +1,9 @@
 //! Ports: the NICs of a node by which it is found and booted.
 
+pub mod query;
+
+mod table;
+
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::Serialize;

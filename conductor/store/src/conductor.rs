@@ -1,0 +1,185 @@
+//! Conductors: who lives, with which drivers.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use sqlx::sqlite::SqliteRow;
+
+use crate::Error;
+use crate::Result;
+use crate::Store;
+use crate::codec;
+use crate::codec::Cell;
+use crate::codec::Columns;
+
+/// One conductor as it registered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conductor {
+    /// Its host name, unique.
+    pub hostname: String,
+    /// The group of nodes that it serves; lower case.
+    pub conductor_group: String,
+    /// Hardware types that it has.
+    pub drivers: Vec<String>,
+    /// False after an orderly end.
+    pub online: bool,
+    /// When it first registered.
+    pub created_at: Timestamp,
+    /// When it last said that it lives.
+    pub updated_at: Timestamp,
+}
+
+impl Conductor {
+    /// Whether it is online and said so within `timeout` before now.
+    pub fn is_alive(&self, timeout: Duration) -> bool {
+        let age = codec::now()
+            .as_microsecond()
+            .saturating_sub(self.updated_at.as_microsecond());
+        self.online && i128::from(age) <= i128::try_from(timeout.as_micros()).unwrap_or(i128::MAX)
+    }
+}
+
+const COLUMNS: &[&str] = &[
+    "hostname",
+    "conductor_group",
+    "drivers",
+    "online",
+    "created_at",
+    "updated_at",
+];
+
+fn read(row: &SqliteRow) -> Result<Conductor> {
+    let mut column = Columns::new(row, "conductors", COLUMNS);
+    Ok(Conductor {
+        hostname: column.text()?,
+        conductor_group: column.text()?,
+        drivers: column.json()?,
+        online: column.bool()?,
+        created_at: column.time()?,
+        updated_at: column.time()?,
+    })
+}
+
+impl Store {
+    /// Registers a conductor, or again one that was there before.
+    pub async fn register_conductor(
+        &self,
+        host: &str,
+        group: &str,
+        drivers: &[String],
+    ) -> Result<()> {
+        let cells = [
+            Cell::text(host),
+            Cell::text(group.to_lowercase()),
+            Cell::json(&drivers),
+            Cell::time(Some(codec::now())),
+        ];
+        self.write(move |db| {
+            Box::pin(async move {
+                let insert = sqlx::query(
+                    "INSERT INTO conductors (hostname, conductor_group, drivers, online, created_at, updated_at) \
+                     VALUES ($1, $2, $3, 1, $4, $4) ON CONFLICT (hostname) DO UPDATE SET \
+                     conductor_group = $2, drivers = $3, online = 1, updated_at = $4",
+                );
+                codec::bind(insert, cells).execute(db).await?;
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    /// Says that the conductor lives.
+    pub async fn touch_conductor(&self, host: &str) -> Result<()> {
+        self.mark_conductor(host, true).await
+    }
+
+    /// Takes the conductor off line: an orderly end.
+    pub async fn unregister_conductor(&self, host: &str) -> Result<()> {
+        self.mark_conductor(host, false).await
+    }
+
+    async fn mark_conductor(&self, host: &str, online: bool) -> Result<()> {
+        let host = host.to_owned();
+        self.write(move |db| {
+            Box::pin(async move {
+                let done = sqlx::query(
+                    "UPDATE conductors SET online = $1, updated_at = $2 WHERE hostname = $3",
+                )
+                .bind(i64::from(online))
+                .bind(codec::now().as_microsecond())
+                .bind(&host)
+                .execute(db)
+                .await?;
+                match done.rows_affected() {
+                    0 => Err(Error::NotFound {
+                        what: "conductor",
+                        ident: host,
+                    }),
+                    _ => Ok(()),
+                }
+            })
+        })
+        .await
+    }
+
+    /// All conductors by host name.
+    pub async fn conductors(&self) -> Result<Vec<Conductor>> {
+        self.read(|db| {
+            Box::pin(async move {
+                let rows = sqlx::query(
+                    "SELECT hostname, conductor_group, drivers, online, created_at, updated_at \
+                     FROM conductors ORDER BY hostname",
+                )
+                .fetch_all(db)
+                .await?;
+                rows.iter().map(read).collect()
+            })
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::Error;
+    use crate::Store;
+
+    #[tokio::test]
+    async fn registers_lives_and_leaves() {
+        let store = Store::open("sqlite::memory:").await.unwrap();
+        let missing = store.touch_conductor("c1").await.unwrap_err();
+        assert!(matches!(
+            missing,
+            Error::NotFound {
+                what: "conductor",
+                ..
+            }
+        ));
+        store
+            .register_conductor("c1", "Rack-A", &["redfish".to_owned()])
+            .await
+            .unwrap();
+        let first = store.conductors().await.unwrap().remove(0);
+        assert_eq!(
+            (first.conductor_group.as_str(), first.online),
+            ("rack-a", true)
+        );
+        assert!(first.is_alive(Duration::from_secs(60)));
+        store.unregister_conductor("c1").await.unwrap();
+        let gone = store.conductors().await.unwrap().remove(0);
+        assert!(!gone.is_alive(Duration::from_secs(60)));
+        let drivers = vec!["ipmi".to_owned(), "redfish".to_owned()];
+        store.register_conductor("c1", "", &drivers).await.unwrap();
+        store.touch_conductor("c1").await.unwrap();
+        let again = store.conductors().await.unwrap();
+        assert_eq!(again.len(), 1);
+        assert_eq!(
+            (&again[0].drivers, again[0].created_at),
+            (&drivers, first.created_at)
+        );
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        assert!(!again[0].is_alive(Duration::from_millis(1)));
+    }
+}

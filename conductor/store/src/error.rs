@@ -1,0 +1,157 @@
+//! How the store fails.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+/// Outcome of a call to the store.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A failed call.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Another node or port has the name.
+    #[error("a {what} with the name {name:?} exists already")]
+    DuplicateName {
+        /// "node" or "port".
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// Another row of that table has the UUID.
+    #[error("a {what} with the UUID {uuid} exists already")]
+    DuplicateUuid {
+        /// "node" or "port".
+        what: &'static str,
+        /// The UUID.
+        uuid: Uuid,
+    },
+    /// Another port has the MAC address.
+    #[error("a port with the MAC address {address} exists already (port {port})")]
+    DuplicateAddress {
+        /// The address.
+        address: String,
+        /// The port that has it.
+        port: Uuid,
+    },
+    /// Another node is associated with the instance.
+    #[error("instance {instance} is already associated with node {node}")]
+    InstanceAssociated {
+        /// The instance.
+        instance: Uuid,
+        /// The node that has it.
+        node: Uuid,
+    },
+    /// There is no such row.
+    #[error("{what} {ident:?} could not be found")]
+    NotFound {
+        /// "node", "port", "conductor"…
+        what: &'static str,
+        /// UUID or name.
+        ident: String,
+    },
+    /// The marker of a page names no row.
+    #[error("paging marker {marker} names no {what}: start again without a marker")]
+    MarkerNotFound {
+        /// "node", "port"…
+        what: &'static str,
+        /// The marker.
+        marker: Uuid,
+    },
+    /// The list cannot be sorted by that key.
+    #[error("the sort_key {key:?} is not valid for a {what}: use a column that holds no object")]
+    InvalidSortKey {
+        /// "node", "port"…
+        what: &'static str,
+        /// The key.
+        key: String,
+    },
+    /// The addresses belong to ports of more than one node.
+    #[error("the addresses {addresses:?} belong to more than one node: {nodes:?}")]
+    AmbiguousAddresses {
+        /// The addresses asked for.
+        addresses: Vec<String>,
+        /// The nodes that have them.
+        nodes: Vec<Uuid>,
+    },
+    /// The lock ran out and somebody else took it, or it was released.
+    #[error(
+        "the lock of {owner} on node {node} (epoch {epoch}) is lost: the change was not stored, read the node again under a new lock"
+    )]
+    LeaseLost {
+        /// The node.
+        node: Uuid,
+        /// Who held it.
+        owner: String,
+        /// The epoch of the lost lease.
+        epoch: i64,
+    },
+    /// A node was to be saved under the lease of another.
+    #[error("node {node} cannot be saved under the lock of node {lease}")]
+    WrongLease {
+        /// The node to be saved.
+        node: Uuid,
+        /// The node that the lease is for.
+        lease: Uuid,
+    },
+    /// A stored value cannot be read.
+    #[error("{table}.{column} of row {row} holds a value that cannot be read")]
+    Corrupt {
+        /// The table.
+        table: &'static str,
+        /// The column.
+        column: String,
+        /// UUID or number of the row.
+        row: String,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The database URL cannot be used.
+    #[error("database URL {url:?} cannot be used: {reason}")]
+    BadUrl {
+        /// The URL as given, without a password.
+        url: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// The database file cannot be made or opened.
+    #[error("cannot open the database file {path}")]
+    File {
+        /// Its path.
+        path: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The database was written by a newer program.
+    #[error(
+        "the database has schema version {found}, this program knows versions up to {known}: use the newer program, or restore the backup made before it ran"
+    )]
+    SchemaTooNew {
+        /// Version in the database.
+        found: i64,
+        /// Newest version known here.
+        known: i64,
+    },
+    /// A group of changes could not be committed; none of them was stored.
+    #[error("the change could not be committed to the database")]
+    Commit(#[source] Arc<sqlx::Error>),
+    /// The store has been closed.
+    #[error("the database is closed")]
+    Closed,
+    /// The database failed.
+    #[error("the database failed")]
+    Database(#[from] sqlx::Error),
+}
+
+impl Error {
+    /// A node that is not there.
+    pub(crate) fn no_node(ident: impl ToString) -> Self {
+        Self::NotFound {
+            what: "node",
+            ident: ident.to_string(),
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! History: what happened to a node, for people.
+
+use jiff::Timestamp;
+use sqlx::QueryBuilder;
+use sqlx::Sqlite;
+use sqlx::sqlite::SqliteRow;
+use uuid::Uuid;
+use wrought_wire::state::ProvisionState;
+
+use crate::Db;
+use crate::Error;
+use crate::Result;
+use crate::Store;
+use crate::codec::Columns;
+use crate::page::Listed;
+use crate::page::Page;
+use crate::page::SortDir;
+
+/// Entries kept per node.
+const KEPT: i64 = 300;
+
+/// One entry.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HistoryEntry {
+    /// Identity.
+    pub uuid: Uuid,
+    /// The node.
+    pub node: Uuid,
+    /// `ERROR`, `INFO`…
+    pub severity: Option<String>,
+    /// Kind of event, such as `deploying` or `power`.
+    pub event_type: Option<String>,
+    /// What happened.
+    pub event: String,
+    /// Who asked for it.
+    pub user: Option<String>,
+    /// Host of the conductor.
+    pub conductor: Option<String>,
+    /// When.
+    pub created_at: Timestamp,
+    /// The node's state then.
+    pub state: Option<ProvisionState>,
+    /// Its target then.
+    pub target: Option<ProvisionState>,
+}
+
+/// Which page of a node's history is wanted.
+#[derive(Debug, Clone, Default)]
+pub struct HistoryQuery {
+    /// Column to sort by; none: the order in time.
+    pub sort_key: Option<String>,
+    /// Direction.
+    pub sort_dir: SortDir,
+    /// Go on after this entry.
+    pub marker: Option<Uuid>,
+    /// At most so many.
+    pub limit: Option<u32>,
+}
+
+const COLUMNS: &[&str] = &[
+    "uuid",
+    "node_uuid",
+    "severity",
+    "event_type",
+    "event",
+    "user_id",
+    "conductor",
+    "created_at",
+    "state",
+    "target_provision_state",
+];
+
+const LISTED: Listed = Listed {
+    table: "node_history",
+    what: "history entry",
+    sortable: &[
+        "uuid",
+        "severity",
+        "event_type",
+        "event",
+        "conductor",
+        "created_at",
+        "state",
+    ],
+};
+
+fn read(row: &SqliteRow) -> Result<HistoryEntry> {
+    let mut column = Columns::new(row, "node_history", COLUMNS);
+    Ok(HistoryEntry {
+        uuid: column.key()?,
+        node: column.parse()?,
+        severity: column.maybe_text()?,
+        event_type: column.maybe_text()?,
+        event: column.text()?,
+        user: column.maybe_text()?,
+        conductor: column.maybe_text()?,
+        created_at: column.time()?,
+        state: column.maybe_parse()?,
+        target: column.maybe_parse()?,
+    })
+}
+
+fn select(node: Uuid) -> QueryBuilder<Sqlite> {
+    let columns = COLUMNS.join(", ");
+    let mut select = QueryBuilder::new(format!(
+        "SELECT {columns} FROM node_history WHERE node_uuid = "
+    ));
+    select.push_bind(node.to_string());
+    select
+}
+
+impl Store {
+    /// A page of the node's history (the last 300 entries are kept).
+    pub async fn history(&self, node: Uuid, query: &HistoryQuery) -> Result<Vec<HistoryEntry>> {
+        let query = query.clone();
+        self.read(move |db| {
+            Box::pin(async move {
+                let mut select = select(node);
+                let page = Page {
+                    sort_key: query.sort_key.as_deref(),
+                    sort_dir: query.sort_dir,
+                    marker: query.marker,
+                    limit: query.limit,
+                };
+                LISTED.paged(db, &mut select, &page).await?;
+                let rows = select.build().fetch_all(db).await?;
+                rows.iter().map(read).collect()
+            })
+        })
+        .await
+    }
+
+    /// One entry of the node's history.
+    pub async fn history_entry(&self, node: Uuid, entry: Uuid) -> Result<Option<HistoryEntry>> {
+        self.read(move |db| {
+            Box::pin(async move {
+                let mut select = select(node);
+                select.push(" AND uuid = ").push_bind(entry.to_string());
+                let row = select.build().fetch_optional(db).await?;
+                row.as_ref().map(read).transpose()
+            })
+        })
+        .await
+    }
+
+    /// Appends one entry without touching the node.
+    pub async fn add_history(&self, entry: &HistoryEntry) -> Result<()> {
+        let entry = entry.clone();
+        self.write(move |db| Box::pin(async move { append(db, &[entry]).await }))
+            .await
+    }
+}
+
+/// Appends the entries and drops what is beyond the kept ones.
+pub(crate) async fn append(db: &mut Db, entries: &[HistoryEntry]) -> Result<()> {
+    for entry in entries {
+        let inserted = sqlx::query(
+            "INSERT INTO node_history (uuid, node_uuid, severity, event_type, event, user_id, conductor, \
+             created_at, state, target_provision_state) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        )
+        .bind(entry.uuid.to_string())
+        .bind(entry.node.to_string())
+        .bind(&entry.severity)
+        .bind(&entry.event_type)
+        .bind(&entry.event)
+        .bind(&entry.user)
+        .bind(&entry.conductor)
+        .bind(entry.created_at.as_microsecond())
+        .bind(entry.state.map(ProvisionState::as_str))
+        .bind(entry.target.map(ProvisionState::as_str))
+        .execute(&mut *db)
+        .await;
+        inserted.map_err(|error| match error.as_database_error() {
+            Some(cause) if cause.is_foreign_key_violation() => Error::no_node(entry.node),
+            _ => error.into(),
+        })?;
+    }
+    if let Some(entry) = entries.last() {
+        sqlx::query(
+            "DELETE FROM node_history WHERE node_uuid = $1 AND id <= \
+             (SELECT id FROM node_history WHERE node_uuid = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)",
+        )
+        .bind(entry.node.to_string())
+        .bind(KEPT)
+        .execute(&mut *db)
+        .await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! Making, finding, saving and deleting nodes.
+
+use jiff::Timestamp;
+use sqlx::Row;
+use uuid::Uuid;
+
+use super::Node;
+use super::row;
+use crate::Db;
+use crate::Error;
+use crate::HistoryEntry;
+use crate::JournalEntry;
+use crate::Lease;
+use crate::Result;
+use crate::Store;
+use crate::codec;
+use crate::history;
+use crate::journal;
+
+impl Store {
+    /// Stores a new node, unlocked. Fails with [`Error::DuplicateUuid`],
+    /// [`Error::DuplicateName`] or [`Error::InstanceAssociated`].
+    pub async fn create_node(&self, node: &Node) -> Result<()> {
+        let node = node.clone();
+        self.write(move |db| {
+            Box::pin(async move {
+                let insert = codec::bind(sqlx::query(row::INSERT.as_str()), row::cells(&node));
+                match insert.execute(&mut *db).await {
+                    Ok(_) => Ok(()),
+                    Err(error) if is_unique(&error) => Err(clash(db, &node, true, error).await),
+                    Err(error) => Err(error.into()),
+                }
+            })
+        })
+        .await
+    }
+
+    /// The node with that UUID or name.
+    pub async fn node(&self, ident: &str) -> Result<Option<Node>> {
+        match Uuid::try_parse(ident) {
+            Ok(uuid) => self.node_by_uuid(uuid).await,
+            Err(_) => self.one_node("name", ident.to_owned()).await,
+        }
+    }
+
+    /// The node with that UUID.
+    pub async fn node_by_uuid(&self, uuid: Uuid) -> Result<Option<Node>> {
+        self.one_node("uuid", uuid.to_string()).await
+    }
+
+    async fn one_node(&self, column: &'static str, value: String) -> Result<Option<Node>> {
+        self.read(move |db| Box::pin(find(db, column, value))).await
+    }
+
+    /// Deletes the node with its ports, journal and history. Fails with
+    /// [`Error::LeaseLost`].
+    pub async fn destroy_node(&self, lease: &Lease) -> Result<()> {
+        let lease = lease.clone();
+        self.write(move |db| {
+            Box::pin(async move {
+                let done = sqlx::query(
+                    "DELETE FROM nodes WHERE uuid = $1 AND reservation = $2 AND lock_epoch = $3",
+                )
+                .bind(lease.node.to_string())
+                .bind(&lease.owner)
+                .bind(lease.epoch)
+                .execute(db)
+                .await?;
+                lease.check(done.rows_affected())
+            })
+        })
+        .await
+    }
+
+    /// Stores all of the node if the lease still holds, and sets its
+    /// `updated_at` and `reservation` to what is stored. Fails with
+    /// [`Error::LeaseLost`], [`Error::DuplicateName`] or
+    /// [`Error::InstanceAssociated`].
+    pub async fn save_node(&self, lease: &Lease, node: &mut Node) -> Result<()> {
+        self.save_node_with(lease, node, &[], &[]).await
+    }
+
+    /// The same with entries for journal and history, all or nothing.
+    pub async fn save_node_with(
+        &self,
+        lease: &Lease,
+        node: &mut Node,
+        journal: &[JournalEntry],
+        history: &[HistoryEntry],
+    ) -> Result<()> {
+        if node.uuid != lease.node {
+            return Err(Error::WrongLease {
+                node: node.uuid,
+                lease: lease.node,
+            });
+        }
+        let mut saved = node.clone();
+        saved.updated_at = Some(codec::now());
+        saved.reservation = Some(lease.owner.clone());
+        let lease = lease.clone();
+        let journal = journal.to_vec();
+        let history = history.to_vec();
+        let saved = self
+            .write(move |db| {
+                Box::pin(async move {
+                    save(db, &lease, &saved).await?;
+                    journal::append(db, &journal).await?;
+                    history::append(db, &history).await?;
+                    Ok::<_, Error>(saved)
+                })
+            })
+            .await?;
+        *node = saved;
+        Ok(())
+    }
+
+    /// Notes when the agent of the node last called in: a column of its own
+    /// that [`Store::save_node`] leaves alone. Stamps that come together are
+    /// committed together. A node that does not exist is no error.
+    pub async fn stamp_heartbeat(&self, node: Uuid, at: Timestamp) -> Result<()> {
+        self.write(move |db| {
+            Box::pin(async move {
+                sqlx::query("UPDATE nodes SET agent_last_heartbeat = $1 WHERE uuid = $2")
+                    .bind(at.as_microsecond())
+                    .bind(node.to_string())
+                    .execute(db)
+                    .await?;
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    /// When the agent of the node last called in.
+    pub async fn last_heartbeat(&self, node: Uuid) -> Result<Option<Timestamp>> {
+        self.read(move |db| {
+            Box::pin(async move {
+                let found = sqlx::query("SELECT agent_last_heartbeat FROM nodes WHERE uuid = $1")
+                    .bind(node.to_string())
+                    .fetch_optional(db)
+                    .await?;
+                let names = &["agent_last_heartbeat"];
+                match found {
+                    Some(found) => codec::Columns::new(&found, "nodes", names).maybe_time(),
+                    None => Ok(None),
+                }
+            })
+        })
+        .await
+    }
+}
+
+/// The node whose unique `column` has that value.
+pub(crate) async fn find(db: &mut Db, column: &'static str, value: String) -> Result<Option<Node>> {
+    let sql = format!("{} WHERE {column} = $1", row::SELECT.as_str());
+    // Both parts are constants of this program.
+    let found = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(value)
+        .fetch_optional(db)
+        .await?;
+    found
+        .map(|found| row::read(&found, codec::now()))
+        .transpose()
+}
+
+async fn save(db: &mut Db, lease: &Lease, node: &Node) -> Result<()> {
+    let cells = row::cells(node).into_iter().skip(row::UNCHANGING);
+    let update = codec::bind(sqlx::query(row::UPDATE.as_str()), cells)
+        .bind(lease.node.to_string())
+        .bind(lease.owner.clone())
+        .bind(lease.epoch);
+    match update.execute(&mut *db).await {
+        Ok(done) => lease.check(done.rows_affected()),
+        Err(error) if is_unique(&error) => Err(clash(db, node, false, error).await),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether a statement failed for a value that must be unique.
+pub(crate) fn is_unique(error: &sqlx::Error) -> bool {
+    error
+        .as_database_error()
+        .is_some_and(|error| error.is_unique_violation())
+}
+
+/// Finds out which unique value of the node is taken.
+async fn clash(db: &mut Db, node: &Node, new: bool, error: sqlx::Error) -> Error {
+    match find_clash(db, node, new).await {
+        Ok(Some(clash)) => clash,
+        Ok(None) => error.into(),
+        Err(failed) => failed.into(),
+    }
+}
+
+async fn find_clash(
+    db: &mut Db,
+    node: &Node,
+    new: bool,
+) -> std::result::Result<Option<Error>, sqlx::Error> {
+    let uuid = node.uuid.to_string();
+    if new {
+        let found = sqlx::query("SELECT uuid FROM nodes WHERE uuid = $1")
+            .bind(&uuid)
+            .fetch_optional(&mut *db)
+            .await?;
+        if found.is_some() {
+            return Ok(Some(Error::DuplicateUuid {
+                what: "node",
+                uuid: node.uuid,
+            }));
+        }
+    }
+    if let Some(name) = &node.name {
+        let found = sqlx::query("SELECT uuid FROM nodes WHERE name = $1 AND uuid <> $2")
+            .bind(name)
+            .bind(&uuid)
+            .fetch_optional(&mut *db)
+            .await?;
+        if found.is_some() {
+            return Ok(Some(Error::DuplicateName {
+                what: "node",
+                name: name.clone(),
+            }));
+        }
+    }
+    if let Some(instance) = node.instance_uuid {
+        let found = sqlx::query("SELECT uuid FROM nodes WHERE instance_uuid = $1 AND uuid <> $2")
+            .bind(instance.to_string())
+            .bind(&uuid)
+            .fetch_optional(&mut *db)
+            .await?;
+        if let Some(found) = found {
+            let other: String = found.try_get(0)?;
+            let node = Uuid::try_parse(&other).unwrap_or_default();
+            return Ok(Some(Error::InstanceAssociated { instance, node }));
+        }
+    }
+    Ok(None)
+}
