@@ -1,1 +1,15 @@
-//! Kernel, modules and agent become initramfs, UKI and bootable ISO.
+//! Kernel, modules and agent become initramfs, UKI and bootable media.
+//!
+//! Equal inputs give equal bytes: nothing of the building machine, no time
+//! and no random number gets in.
+
+mod build;
+mod esp;
+mod initramfs;
+mod modinfo;
+mod modules;
+mod pe;
+mod select;
+
+pub use crate::build::Inputs;
+pub use crate::build::build;

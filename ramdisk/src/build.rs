@@ -1,0 +1,210 @@
+//! From inputs to files, skipping work that is done.
+
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use anyhow::Result;
+use anyhow::bail;
+use sha2::Digest;
+use sha2::Sha256;
+
+use crate::esp;
+use crate::initramfs;
+use crate::modules::Modules;
+use crate::pe;
+use crate::select;
+
+/// The UKI's own command line: the agent finds the rest on the medium.
+const COMMAND_LINE: &str = "console=tty0 console=ttyS0,115200 boot_method=vmedia";
+/// Largest kernel and initramfs that SPECIFICATION.md promises, in bytes.
+const PROMISE: usize = 20_000_000;
+/// Written last; says what the files beside it were made from.
+const STAMP: &str = "stamp";
+
+/// What a ramdisk is made from.
+#[derive(Debug, Clone)]
+pub struct Inputs {
+    /// The agent, statically linked.
+    pub agent: PathBuf,
+    /// An unpacked kernel package: `boot/vmlinuz-*` and `lib/modules/*`.
+    pub kernel: PathBuf,
+    /// The UEFI stub (`linuxx64.efi.stub`).
+    pub stub: PathBuf,
+    /// Unpacked firmware packages; files are taken that a chosen module
+    /// names.
+    pub firmware: Vec<PathBuf>,
+}
+
+/// Builds `vmlinuz`, `initramfs`, `uki.efi`, `esp.img` and `manifest.json`
+/// in `out`, unless they are there from the same inputs. Gives a report in
+/// one line.
+///
+/// # Errors
+/// An input that is missing or not what it should be, named with its path.
+pub fn build(inputs: &Inputs, out: &Path) -> Result<String> {
+    let (version, vmlinuz) = kernel(&inputs.kernel)?;
+    let agent = read(&inputs.agent)?;
+    let stub = read(&inputs.stub)?;
+    let stamp = stamp(inputs, &version, &[&vmlinuz, &agent, &stub])?;
+    let manifest = out.join("manifest.json");
+    if fs::read_to_string(out.join(STAMP)).is_ok_and(|old| old == stamp)
+        && let Ok(text) = fs::read_to_string(&manifest)
+        && ["vmlinuz", "initramfs", "uki.efi", "esp.img"]
+            .iter()
+            .all(|f| out.join(f).is_file())
+    {
+        let old: serde_json::Value = serde_json::from_str(&text)
+            .with_context(|| format!("reading {}", manifest.display()))?;
+        return Ok(format!("{} (unchanged)", report(&old)));
+    }
+    let modules_dir = inputs.kernel.join("lib/modules").join(&version);
+    let modules = Modules::choose(&modules_dir, select::names())?;
+    let firmware = firmware(&modules, &inputs.firmware);
+    let agent_len = agent.len();
+    let archive = initramfs::archive(agent, &version, &modules, &firmware)?;
+    let compressed = initramfs::compress(&archive)?;
+    let uki = pe::append_sections(
+        &stub,
+        &[
+            (".osrel", initramfs::OS_RELEASE.as_bytes()),
+            (".cmdline", COMMAND_LINE.as_bytes()),
+            (".uname", version.as_bytes()),
+            (".initrd", &compressed),
+            (".linux", &vmlinuz),
+        ],
+    )?;
+    let esp = esp::build(&uki)?;
+    let described = serde_json::json!({
+        "kernel_version": version,
+        "kernel_bytes": vmlinuz.len(),
+        "initramfs_bytes": compressed.len(),
+        "initramfs_unpacked_bytes": archive.len(),
+        "agent_bytes": agent_len,
+        "modules": modules.len(),
+        "firmware_files": firmware.len(),
+        "uki_bytes": uki.len(),
+        "esp_bytes": esp.len(),
+        "sha256": {
+            "vmlinuz": hex(&Sha256::digest(&vmlinuz)),
+            "initramfs": hex(&Sha256::digest(&compressed)),
+            "uki.efi": hex(&Sha256::digest(&uki)),
+        },
+    });
+    fs::create_dir_all(out).with_context(|| format!("creating {}", out.display()))?;
+    let _ = fs::remove_file(out.join(STAMP));
+    let text = format!("{described:#}\n");
+    for (name, content) in [
+        ("vmlinuz", &vmlinuz[..]),
+        ("initramfs", &compressed),
+        ("uki.efi", &uki),
+        ("esp.img", &esp),
+        ("manifest.json", text.as_bytes()),
+        (STAMP, stamp.as_bytes()),
+    ] {
+        replace(&out.join(name), content)?;
+    }
+    Ok(report(&described))
+}
+
+/// Sizes beside what is promised.
+fn report(manifest: &serde_json::Value) -> String {
+    let number = |name: &str| manifest[name].as_u64().unwrap_or(0) as usize;
+    let (kernel, initramfs) = (number("kernel_bytes"), number("initramfs_bytes"));
+    let sum = kernel + initramfs;
+    let verdict = match number("firmware_files") {
+        0 if sum <= PROMISE => "kept".to_owned(),
+        0 => "BROKEN".to_owned(),
+        files => format!("not applicable with {files} firmware files"),
+    };
+    format!(
+        "kernel {:.2} MB + initramfs {:.2} MB = {:.2} MB (promise: at most {} MB, {verdict}); \
+         {} modules, agent {:.2} MB, UKI {:.2} MB",
+        mb(kernel),
+        mb(initramfs),
+        mb(sum),
+        PROMISE / 1_000_000,
+        number("modules"),
+        mb(number("agent_bytes")),
+        mb(number("uki_bytes")),
+    )
+}
+
+fn mb(bytes: usize) -> f64 {
+    bytes as f64 / 1e6
+}
+
+/// The one kernel of an unpacked package: its version and image.
+fn kernel(package: &Path) -> Result<(String, Vec<u8>)> {
+    let boot = package.join("boot");
+    let mut found = Vec::new();
+    for entry in fs::read_dir(&boot).with_context(|| format!("reading {}", boot.display()))? {
+        let entry = entry.with_context(|| format!("reading {}", boot.display()))?;
+        if let Some(version) = entry
+            .file_name()
+            .to_str()
+            .and_then(|n| n.strip_prefix("vmlinuz-"))
+        {
+            found.push((version.to_owned(), entry.path()));
+        }
+    }
+    match found.as_slice() {
+        [(version, path)] => Ok((version.clone(), read(path)?)),
+        other => bail!(
+            "{} holds {} kernels, expected one vmlinuz-*",
+            boot.display(),
+            other.len()
+        ),
+    }
+}
+
+/// Firmware files that the modules name and a package has.
+fn firmware(modules: &Modules, packages: &[PathBuf]) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    for name in modules.firmware() {
+        let places = packages
+            .iter()
+            .flat_map(|dir| [dir.join("lib/firmware"), dir.join("usr/lib/firmware")]);
+        if let Some(content) = places
+            .map(|dir| dir.join(name))
+            .find_map(|p| fs::read(p).ok())
+        {
+            found.push((name.to_owned(), content));
+        }
+    }
+    found
+}
+
+/// Digest of everything that decides the outcome: the inputs and this
+/// program.
+fn stamp(inputs: &Inputs, version: &str, contents: &[&[u8]]) -> Result<String> {
+    let own = std::env::current_exe().context("finding this program's own file")?;
+    let mut hash = Sha256::new();
+    hash.update(Sha256::digest(read(&own)?));
+    hash.update(version);
+    hash.update(inputs.kernel.as_os_str().as_encoded_bytes());
+    for dir in &inputs.firmware {
+        hash.update(dir.as_os_str().as_encoded_bytes());
+        hash.update([0]);
+    }
+    for content in contents {
+        hash.update(Sha256::digest(content));
+    }
+    Ok(hex(&hash.finalize()))
+}
+
+/// Writes a file so that nobody ever sees half of it.
+fn replace(path: &Path, content: &[u8]) -> Result<()> {
+    let partial = path.with_extension("partial");
+    fs::write(&partial, content).with_context(|| format!("writing {}", partial.display()))?;
+    fs::rename(&partial, path).with_context(|| format!("naming {}", path.display()))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("reading {}", path.display()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

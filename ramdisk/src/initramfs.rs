@@ -1,0 +1,75 @@
+//! The ramdisk itself: agent, modules and the few files around them.
+
+use std::path::Path;
+
+use anyhow::Context;
+use anyhow::Result;
+use wrought_formats::cpio::Archive;
+
+use crate::modules::Modules;
+
+/// zstd's level: the slowest without extra memory for the one who unpacks.
+const LEVEL: i32 = 19;
+
+/// What `/etc/os-release` says.
+pub(crate) const OS_RELEASE: &str = concat!(
+    "NAME=\"Wrought ramdisk\"\nID=wrought\nVERSION_ID=",
+    env!("CARGO_PKG_VERSION"),
+    "\nPRETTY_NAME=\"Wrought ramdisk ",
+    env!("CARGO_PKG_VERSION"),
+    "\"\n"
+);
+
+/// The uncompressed archive. The kernel runs `/init`, which is the agent.
+pub(crate) fn archive(
+    agent: Vec<u8>,
+    kernel_version: &str,
+    modules: &Modules,
+    firmware: &[(String, Vec<u8>)],
+) -> Result<Vec<u8>> {
+    let mut archive = Archive::new();
+    archive.file("init", 0o755, agent)?;
+    archive.link("bin/wrought-agent", "init")?;
+    for mount_point in ["dev", "proc", "sys", "run", "root"] {
+        archive.directory(mount_point, 0o755)?;
+    }
+    archive.directory("tmp", 0o1777)?;
+    // Before the agent has mounted /dev, its output needs somewhere to go.
+    archive.char_device("dev/console", 0o600, 5, 1)?;
+    archive.char_device("dev/null", 0o666, 1, 3)?;
+    archive.file("etc/os-release", 0o644, OS_RELEASE.into())?;
+    archive.file("etc/hostname", 0o644, b"wrought\n".to_vec())?;
+    let base = Path::new("lib/modules").join(kernel_version);
+    let mut add = |path: &str, content: Vec<u8>| -> Result<()> {
+        let path = base.join(path);
+        let path = path.to_str().context("module path is not UTF-8")?;
+        archive
+            .file(path, 0o644, content)
+            .with_context(|| path.to_owned())
+    };
+    for module in modules.iter() {
+        add(&module.path, module.content.clone())?;
+    }
+    add("modules.dep", modules.dep().into_bytes())?;
+    add("modules.alias", modules.alias().into_bytes())?;
+    add("modules.softdep", modules.softdep().into_bytes())?;
+    add("modules.builtin", modules.builtin().as_bytes().to_vec())?;
+    for (name, content) in firmware {
+        archive.file(&format!("lib/firmware/{name}"), 0o644, content.clone())?;
+    }
+    let mut out = Vec::new();
+    archive.write_to(&mut out)?;
+    Ok(out)
+}
+
+/// Compresses an archive. One thread and no date: equal input gives equal
+/// bytes.
+pub(crate) fn compress(archive: &[u8]) -> Result<Vec<u8>> {
+    let mut encoder = zstd::Encoder::new(Vec::new(), LEVEL).context("starting zstd")?;
+    encoder
+        .set_pledged_src_size(Some(archive.len() as u64))
+        .context("starting zstd")?;
+    encoder.include_checksum(true).context("starting zstd")?;
+    std::io::Write::write_all(&mut encoder, archive).context("compressing the initramfs")?;
+    encoder.finish().context("compressing the initramfs")
+}

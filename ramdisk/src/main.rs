@@ -1,0 +1,51 @@
+//! Builds the ramdisk from unpacked packages; `cargo xtask ramdisk` fetches
+//! them and calls this.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use anyhow::Result;
+use anyhow::bail;
+use wrought_ramdisk::Inputs;
+use wrought_ramdisk::build;
+
+const USAGE: &str =
+    "usage: wrought-ramdisk --agent FILE --kernel DIR --stub FILE --out DIR [--firmware DIR…]";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(report) => {
+            println!("{report}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("wrought-ramdisk: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<String> {
+    let (mut agent, mut kernel, mut stub, mut out) = (None, None, None, None);
+    let mut firmware = Vec::new();
+    let mut args = std::env::args_os().skip(1);
+    while let Some(flag) = args.next() {
+        let value = args.next().map(PathBuf::from).context(USAGE)?;
+        match flag.to_str() {
+            Some("--agent") => agent = Some(value),
+            Some("--kernel") => kernel = Some(value),
+            Some("--stub") => stub = Some(value),
+            Some("--out") => out = Some(value),
+            Some("--firmware") => firmware.push(value),
+            _ => bail!(USAGE),
+        }
+    }
+    let inputs = Inputs {
+        agent: agent.context(USAGE)?,
+        kernel: kernel.context(USAGE)?,
+        stub: stub.context(USAGE)?,
+        firmware,
+    };
+    build(&inputs, &out.context(USAGE)?)
+}
