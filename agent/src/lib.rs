@@ -1,10 +1,16 @@
 //! The agent that runs in the ramdisk: PID 1, network, lookup, heartbeats and
 //! the command server, and the commands themselves.
 
+pub mod api;
 pub mod boot;
 pub mod command;
 pub mod deploy;
 pub mod disk;
+pub mod ext;
+pub mod logging;
 pub mod net;
 pub mod params;
+pub mod server;
 pub mod shutdown;
+pub mod system;
+pub mod tls;

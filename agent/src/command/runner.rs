@@ -193,6 +193,14 @@ impl Runner {
         Some(entry.to_wire())
     }
 
+    /// One result, once the command has ended or `limit` has passed.
+    pub async fn result_within(&self, id: Uuid, limit: Duration) -> Option<CommandResult> {
+        match tokio::time::timeout(limit, self.result(id, true)).await {
+            Ok(result) => result,
+            Err(_) => self.result(id, false).await,
+        }
+    }
+
     /// Waits until the latest command has ended, at most for `limit`.
     pub async fn wait_latest(&self, limit: Duration) {
         let latest = self.lock().entries.last().cloned();
