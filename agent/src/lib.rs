@@ -3,6 +3,7 @@
 
 pub mod api;
 pub mod boot;
+pub mod clock;
 pub mod command;
 pub mod deploy;
 pub mod disk;
@@ -10,6 +11,7 @@ pub mod ext;
 pub mod logging;
 pub mod net;
 pub mod params;
+pub mod run;
 pub mod server;
 pub mod shutdown;
 pub mod system;

@@ -7,6 +7,7 @@ mod random;
 
 pub use client::ApiError;
 pub use client::Client;
+pub(crate) use client::builder;
 pub use heartbeat::Beat;
 pub use heartbeat::Heartbeats;
 pub use lookup::LookupError;

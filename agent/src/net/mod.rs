@@ -1,3 +1,5 @@
 //! The network of the ramdisk: NICs, addresses, routes.
 
 pub mod mac;
+pub mod nic;
+pub mod source;

@@ -33,13 +33,19 @@ pub struct FingerprintVerifier {
 }
 
 /// None of the certificates that the server sent is the CA.
-#[derive(Debug)]
 struct NoMatch {
     expected: [u8; 32],
     found: Vec<[u8; 32]>,
 }
 
 impl std::error::Error for NoMatch {}
+
+/// rustls shows foreign errors by their `Debug`.
+impl fmt::Debug for NoMatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 impl fmt::Display for NoMatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
