@@ -59,27 +59,76 @@ pub fn build(inputs: &Inputs, out: &Path) -> Result<String> {
             .with_context(|| format!("reading {}", manifest.display()))?;
         return Ok(format!("{} (unchanged)", report(&old)));
     }
-    let modules_dir = inputs.kernel.join("lib/modules").join(&version);
-    let modules = Modules::choose(&modules_dir, select::names())?;
+    let artefacts = assemble(
+        inputs,
+        &version,
+        vmlinuz,
+        agent,
+        &stub,
+        select::names().collect(),
+    )?;
+    fs::create_dir_all(out).with_context(|| format!("creating {}", out.display()))?;
+    let _ = fs::remove_file(out.join(STAMP));
+    let text = format!("{:#}\n", artefacts.manifest);
+    for (name, content) in [
+        ("vmlinuz", &artefacts.vmlinuz[..]),
+        ("initramfs", &artefacts.initramfs),
+        ("uki.efi", &artefacts.uki),
+        ("esp.img", &artefacts.esp),
+        ("manifest.json", text.as_bytes()),
+        (STAMP, stamp.as_bytes()),
+    ] {
+        replace(&out.join(name), content)?;
+    }
+    Ok(report(&artefacts.manifest))
+}
+
+/// Everything that is built, before it is written.
+struct Artefacts {
+    vmlinuz: Vec<u8>,
+    initramfs: Vec<u8>,
+    uki: Vec<u8>,
+    esp: Vec<u8>,
+    manifest: serde_json::Value,
+}
+
+fn assemble(
+    inputs: &Inputs,
+    version: &str,
+    vmlinuz: Vec<u8>,
+    agent: Vec<u8>,
+    stub: &[u8],
+    mut wanted: Vec<&str>,
+) -> Result<Artefacts> {
+    let tree = inputs.kernel.join("lib/modules").join(version);
+    if !inputs.firmware.is_empty() {
+        for name in select::WITH_FIRMWARE {
+            let alone = Modules::choose(&tree, [*name])?;
+            if !firmware(&alone, &inputs.firmware).is_empty() {
+                wanted.push(name);
+            }
+        }
+    }
+    let modules = Modules::choose(&tree, wanted)?;
     let firmware = firmware(&modules, &inputs.firmware);
     let agent_len = agent.len();
-    let archive = initramfs::archive(agent, &version, &modules, &firmware)?;
-    let compressed = initramfs::compress(&archive)?;
+    let archive = initramfs::archive(agent, version, &modules, &firmware)?;
+    let initramfs = initramfs::compress(&archive)?;
     let uki = pe::append_sections(
-        &stub,
+        stub,
         &[
             (".osrel", initramfs::OS_RELEASE.as_bytes()),
             (".cmdline", COMMAND_LINE.as_bytes()),
             (".uname", version.as_bytes()),
-            (".initrd", &compressed),
+            (".initrd", &initramfs),
             (".linux", &vmlinuz),
         ],
     )?;
     let esp = esp::build(&uki)?;
-    let described = serde_json::json!({
+    let manifest = serde_json::json!({
         "kernel_version": version,
         "kernel_bytes": vmlinuz.len(),
-        "initramfs_bytes": compressed.len(),
+        "initramfs_bytes": initramfs.len(),
         "initramfs_unpacked_bytes": archive.len(),
         "agent_bytes": agent_len,
         "modules": modules.len(),
@@ -88,24 +137,17 @@ pub fn build(inputs: &Inputs, out: &Path) -> Result<String> {
         "esp_bytes": esp.len(),
         "sha256": {
             "vmlinuz": hex(&Sha256::digest(&vmlinuz)),
-            "initramfs": hex(&Sha256::digest(&compressed)),
+            "initramfs": hex(&Sha256::digest(&initramfs)),
             "uki.efi": hex(&Sha256::digest(&uki)),
         },
     });
-    fs::create_dir_all(out).with_context(|| format!("creating {}", out.display()))?;
-    let _ = fs::remove_file(out.join(STAMP));
-    let text = format!("{described:#}\n");
-    for (name, content) in [
-        ("vmlinuz", &vmlinuz[..]),
-        ("initramfs", &compressed),
-        ("uki.efi", &uki),
-        ("esp.img", &esp),
-        ("manifest.json", text.as_bytes()),
-        (STAMP, stamp.as_bytes()),
-    ] {
-        replace(&out.join(name), content)?;
-    }
-    Ok(report(&described))
+    Ok(Artefacts {
+        vmlinuz,
+        initramfs,
+        uki,
+        esp,
+        manifest,
+    })
 }
 
 /// Sizes beside what is promised.
@@ -207,4 +249,57 @@ fn read(path: &Path) -> Result<Vec<u8>> {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::Inputs;
+    use super::assemble;
+    use super::kernel;
+    use crate::modules::tests::tree;
+    use crate::pe::tests::stub;
+
+    #[test]
+    fn two_builds_in_two_places_are_equal() {
+        let build = || {
+            let dir = tempfile::tempdir().unwrap();
+            let kernel_dir = dir.path().join("kernel");
+            tree(&kernel_dir.join("lib/modules/6.1"));
+            fs::create_dir_all(kernel_dir.join("boot")).unwrap();
+            fs::write(kernel_dir.join("boot/vmlinuz-6.1"), b"a kernel").unwrap();
+            let inputs = Inputs {
+                agent: dir.path().join("agent"),
+                kernel: kernel_dir.clone(),
+                stub: dir.path().join("stub"),
+                firmware: vec![],
+            };
+            let (version, vmlinuz) = kernel(&kernel_dir).unwrap();
+            let wanted = vec!["net_a"];
+            assemble(
+                &inputs,
+                &version,
+                vmlinuz,
+                b"agent".to_vec(),
+                &stub(),
+                wanted,
+            )
+            .unwrap()
+        };
+        let (one, other) = (build(), build());
+        assert_eq!(one.initramfs, other.initramfs);
+        assert_eq!(one.uki, other.uki);
+        assert_eq!(one.esp, other.esp);
+        assert_eq!(one.manifest, other.manifest);
+        assert_eq!(one.manifest["modules"], 5);
+    }
+
+    #[test]
+    fn a_package_without_a_kernel_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("boot")).unwrap();
+        let error = kernel(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("holds 0 kernels"), "{error}");
+    }
 }

@@ -93,12 +93,12 @@ fn write(bytes: &mut [u8], at: usize, value: u64) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::append_sections;
     use super::read;
 
     /// A PE file of headers alone, with one empty section.
-    fn stub() -> Vec<u8> {
+    pub(crate) fn stub() -> Vec<u8> {
         let mut out = vec![0; 0x400];
         out[0x3c] = 0x80;
         out[0x80..0x84].copy_from_slice(b"PE\0\0");
