@@ -187,3 +187,86 @@ pub(crate) async fn append(db: &mut Db, entries: &[HistoryEntry]) -> Result<()> 
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use uuid::Uuid;
+    use wrought_wire::state::ProvisionState;
+
+    use super::HistoryEntry;
+    use super::HistoryQuery;
+    use crate::Error;
+    use crate::SortDir;
+    use crate::codec;
+    use crate::testing;
+
+    fn entry(node: Uuid, event: &str) -> HistoryEntry {
+        HistoryEntry {
+            uuid: Uuid::new_v4(),
+            node,
+            severity: Some("ERROR".to_owned()),
+            event_type: Some("deploying".to_owned()),
+            event: event.to_owned(),
+            user: None,
+            conductor: Some("c".to_owned()),
+            created_at: codec::now(),
+            state: Some(ProvisionState::DeployFail),
+            target: Some(ProvisionState::Active),
+        }
+    }
+
+    #[tokio::test]
+    async fn trimmed_paged_and_found() {
+        let store = testing::store().await;
+        let mut node = testing::stored(&store, "a").await;
+        let other = testing::stored(&store, "b").await;
+        store
+            .add_history(&entry(other.uuid, "other"))
+            .await
+            .unwrap();
+        let lease = store
+            .lock_node(node.uuid, "c", Duration::from_secs(60))
+            .await
+            .unwrap();
+        for part in 0..3 {
+            let many: Vec<_> = (0..110)
+                .map(|n| entry(node.uuid, &format!("e{:03}", part * 110 + n)))
+                .collect();
+            store
+                .save_node_with(&lease, &mut node, &[], &many)
+                .await
+                .unwrap();
+        }
+        let all = store
+            .history(node.uuid, &HistoryQuery::default())
+            .await
+            .unwrap();
+        assert_eq!((all.len(), all[0].event.as_str()), (300, "e030"));
+        let newest = HistoryQuery {
+            sort_key: Some("event".to_owned()),
+            sort_dir: SortDir::Desc,
+            marker: Some(all[299].uuid),
+            limit: Some(2),
+        };
+        let page = store.history(node.uuid, &newest).await.unwrap();
+        assert_eq!([&page[0], &page[1]], [&all[298], &all[297]]);
+        let one = store.history_entry(node.uuid, all[7].uuid).await.unwrap();
+        assert_eq!(one.as_ref(), Some(&all[7]));
+        assert_eq!(
+            store.history_entry(other.uuid, all[7].uuid).await.unwrap(),
+            None
+        );
+        let rest = store
+            .history(other.uuid, &HistoryQuery::default())
+            .await
+            .unwrap();
+        assert_eq!(rest.len(), 1);
+        let stray = store
+            .add_history(&entry(Uuid::new_v4(), "x"))
+            .await
+            .unwrap_err();
+        assert!(matches!(stray, Error::NotFound { what: "node", .. }));
+    }
+}

@@ -166,3 +166,74 @@ pub(crate) async fn append(db: &mut Db, entries: &[JournalEntry]) -> Result<()> 
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::JournalEntry;
+    use super::Phase;
+    use crate::Error;
+    use crate::Lease;
+    use crate::codec;
+    use crate::testing;
+
+    fn entry(lease: &Lease, step_index: u32, phase: Phase) -> JournalEntry {
+        JournalEntry {
+            node: lease.node,
+            kind: "deploy".to_owned(),
+            step_index,
+            step: "deploy.write_image".to_owned(),
+            attempt: 1,
+            phase,
+            detail: Some("{\"a\":1}".to_owned()),
+            at: codec::now(),
+        }
+    }
+
+    #[tokio::test]
+    async fn written_with_the_node_or_not_at_all() {
+        let store = testing::store().await;
+        let mut node = testing::stored(&store, "a").await;
+        let lease = store
+            .lock_node(node.uuid, "c", Duration::from_secs(60))
+            .await
+            .unwrap();
+        assert_eq!(store.last_journal(node.uuid).await.unwrap(), None);
+        let started = entry(&lease, 0, Phase::Started);
+        let waiting = entry(&lease, 0, Phase::Waiting);
+        let both = [started.clone(), waiting.clone()];
+        store
+            .save_node_with(&lease, &mut node, &both, &[])
+            .await
+            .unwrap();
+        assert_eq!(store.last_journal(node.uuid).await.unwrap(), Some(waiting));
+        assert_eq!(store.journal(node.uuid).await.unwrap(), both);
+
+        store.unlock(lease.clone()).await.unwrap();
+        let done = [entry(&lease, 0, Phase::Succeeded)];
+        let lost = store
+            .save_node_with(&lease, &mut node, &done, &[])
+            .await
+            .unwrap_err();
+        assert!(matches!(lost, Error::LeaseLost { .. }));
+        assert_eq!(store.journal(node.uuid).await.unwrap(), both);
+    }
+
+    #[tokio::test]
+    async fn keeps_the_newest() {
+        let store = testing::store().await;
+        let mut node = testing::stored(&store, "a").await;
+        let lease = store
+            .lock_node(node.uuid, "c", Duration::from_secs(60))
+            .await
+            .unwrap();
+        let many: Vec<_> = (0..510).map(|n| entry(&lease, n, Phase::Failed)).collect();
+        store
+            .save_node_with(&lease, &mut node, &many, &[])
+            .await
+            .unwrap();
+        let kept = store.journal(node.uuid).await.unwrap();
+        assert_eq!((kept.len(), kept[0].step_index), (500, 10));
+    }
+}

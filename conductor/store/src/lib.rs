@@ -24,6 +24,9 @@ mod migrate;
 mod open;
 mod writer;
 
+#[cfg(test)]
+mod testing;
+
 pub use conductor::Conductor;
 pub use error::Error;
 pub use error::Result;

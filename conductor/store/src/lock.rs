@@ -176,3 +176,144 @@ impl Store {
         .await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU32;
+    use std::sync::atomic::Ordering;
+    use std::time::Duration;
+
+    use uuid::Uuid;
+
+    use super::LockError;
+    use crate::Error;
+    use crate::Store;
+    use crate::testing;
+
+    const TTL: Duration = Duration::from_secs(60);
+    const SHORT: Duration = Duration::from_millis(20);
+
+    #[tokio::test]
+    async fn one_holder_at_a_time() {
+        let store = testing::store().await;
+        let node = testing::stored(&store, "a").await.uuid;
+        let lease = store.lock_node(node, "host-1", TTL).await.unwrap();
+        let shown = store.node_by_uuid(node).await.unwrap().unwrap().reservation;
+        assert_eq!(shown.as_deref(), Some("host-1"));
+        for owner in ["host-1", "host-2"] {
+            let held = store.lock_node(node, owner, TTL).await.unwrap_err();
+            assert!(matches!(held, LockError::Held { owner, .. } if owner == "host-1"));
+        }
+        store.unlock(lease.clone()).await.unwrap();
+        let next = store.lock_node(node, "host-2", TTL).await.unwrap();
+        assert_eq!(next.epoch, lease.epoch + 1);
+        // The old lease ends nothing that is not its own.
+        store.unlock(lease).await.unwrap();
+        store.renew(&next).await.unwrap();
+        let nowhere = store
+            .lock_node(Uuid::new_v4(), "host-1", TTL)
+            .await
+            .unwrap_err();
+        assert!(matches!(nowhere, LockError::NotFound(_)));
+    }
+
+    #[tokio::test]
+    async fn a_lock_that_ran_out_is_taken_and_fences_its_owner() {
+        let store = testing::store().await;
+        let mut node = testing::stored(&store, "a").await;
+        let old = store.lock_node(node.uuid, "host-1", SHORT).await.unwrap();
+        tokio::time::sleep(2 * SHORT).await;
+        let shown = store.node_by_uuid(node.uuid).await.unwrap().unwrap();
+        assert_eq!(shown.reservation, None);
+        // Late, but nobody came: it still holds.
+        store.renew(&old).await.unwrap();
+        store.save_node(&old, &mut node).await.unwrap();
+        tokio::time::sleep(2 * SHORT).await;
+
+        let new = store.lock_node(node.uuid, "host-1", TTL).await.unwrap();
+        assert_eq!(new.epoch, old.epoch + 1);
+        node.last_error = Some("from the past".to_owned());
+        let lost = store.save_node(&old, &mut node).await.unwrap_err();
+        assert!(matches!(lost, Error::LeaseLost { epoch, .. } if epoch == old.epoch));
+        assert!(matches!(
+            store.renew(&old).await,
+            Err(Error::LeaseLost { .. })
+        ));
+        assert!(matches!(
+            store.destroy_node(&old).await,
+            Err(Error::LeaseLost { .. })
+        ));
+        let stored = store.node_by_uuid(node.uuid).await.unwrap().unwrap();
+        assert_eq!(stored.last_error, None);
+    }
+
+    #[tokio::test]
+    async fn a_conductor_that_starts_ends_its_old_locks() {
+        let store = testing::store().await;
+        let mut nodes = Vec::new();
+        for (name, owner) in [("a", "Host-1"), ("b", "host-2"), ("c", "host-1")] {
+            let mut node = testing::stored(&store, name).await;
+            let lease = store.lock_node(node.uuid, owner, TTL).await.unwrap();
+            store.save_node(&lease, &mut node).await.unwrap();
+            nodes.push((node, lease));
+        }
+        let mut released = store.release_all("HOST-1").await.unwrap();
+        released.sort();
+        let mut expected = [nodes[0].0.uuid, nodes[2].0.uuid];
+        expected.sort();
+        assert_eq!(released, expected);
+        let (node, lease) = &mut nodes[0];
+        assert!(matches!(
+            store.save_node(lease, node).await,
+            Err(Error::LeaseLost { .. })
+        ));
+        let (node, lease) = &mut nodes[1];
+        store.save_node(lease, node).await.unwrap();
+    }
+
+    /// Twenty tasks add up a number that only the lock protects, on a file
+    /// with real readers beside the writer.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn competing_tasks_lose_no_update() {
+        let dir = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", dir.path().join("w.db").display());
+        let store = Store::open(&url).await.unwrap();
+        let node = testing::stored(&store, "a").await.uuid;
+        let holders = Arc::new(AtomicU32::new(0));
+        let mut tasks = Vec::new();
+        for number in 0..20 {
+            let (store, holders) = (store.clone(), holders.clone());
+            tasks.push(tokio::spawn(async move {
+                let owner = format!("host-{number}");
+                let lease = loop {
+                    match store.lock_node(node, &owner, TTL).await {
+                        Ok(lease) => break lease,
+                        Err(LockError::Held { .. }) => {
+                            tokio::time::sleep(Duration::from_millis(2)).await;
+                        }
+                        Err(error) => panic!("{error}"),
+                    }
+                };
+                assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0);
+                let mut stored = store.node_by_uuid(node).await.unwrap().unwrap();
+                let sum = stored
+                    .extra
+                    .get("sum")
+                    .and_then(|sum| sum.as_i64())
+                    .unwrap_or(0);
+                stored.extra.insert("sum".to_owned(), (sum + 1).into());
+                store.save_node(&lease, &mut stored).await.unwrap();
+                holders.fetch_sub(1, Ordering::SeqCst);
+                store.unlock(lease).await.unwrap();
+            }));
+        }
+        for task in tasks {
+            task.await.unwrap();
+        }
+        let stored = store.node_by_uuid(node).await.unwrap().unwrap();
+        assert_eq!(stored.extra["sum"], 20);
+        assert_eq!(stored.reservation, None);
+        store.close().await;
+    }
+}

@@ -128,3 +128,108 @@ fn filter(select: &mut QueryBuilder<Sqlite>, query: &PortQuery) {
         select.push(")");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::PortQuery;
+    use crate::Error;
+    use crate::SortDir;
+    use crate::Store;
+    use crate::testing;
+
+    async fn addresses(store: &Store, query: &PortQuery) -> Vec<String> {
+        store
+            .list_ports(query)
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|port| port.address)
+            .collect()
+    }
+
+    #[tokio::test]
+    async fn filtered_paged_and_looked_up() {
+        let store = testing::store().await;
+        let mut a = testing::node("a");
+        a.shard = Some("s".to_owned());
+        a.conductor_group = "g".to_owned();
+        store.create_node(&a).await.unwrap();
+        let b = testing::stored(&store, "b").await;
+        let mut described = testing::port(b.uuid, "02:00:00:00:00:03");
+        described.description = Some("Uplink".to_owned());
+        let ports = [
+            testing::port(a.uuid, "02:00:00:00:00:01"),
+            testing::port(a.uuid, "02:00:00:00:00:02"),
+            described,
+        ];
+        for port in &ports {
+            store.create_port(port).await.unwrap();
+        }
+        let base = PortQuery::default;
+        assert_eq!(addresses(&store, &base()).await.len(), 3);
+        let of_a = [
+            PortQuery {
+                node_uuid: Some(a.uuid),
+                ..base()
+            },
+            PortQuery {
+                shard: vec!["s".to_owned()],
+                ..base()
+            },
+            PortQuery {
+                conductor_groups: vec!["g".to_owned()],
+                ..base()
+            },
+        ];
+        for query in of_a {
+            assert_eq!(addresses(&store, &query).await.len(), 2, "{query:?}");
+        }
+        let of_b = [
+            PortQuery {
+                address: Some("02:00:00:00:00:03".to_uppercase()),
+                ..base()
+            },
+            PortQuery {
+                description_contains: Some("link".to_owned()),
+                ..base()
+            },
+            PortQuery {
+                sort_key: Some("address".to_owned()),
+                sort_dir: SortDir::Desc,
+                limit: Some(1),
+                ..base()
+            },
+            PortQuery {
+                marker: Some(ports[1].uuid),
+                ..base()
+            },
+        ];
+        for query in of_b {
+            assert_eq!(
+                addresses(&store, &query).await,
+                ["02:00:00:00:00:03"],
+                "{query:?}"
+            );
+        }
+
+        let find = async |list: &[&str]| {
+            let list: Vec<String> = list.iter().map(|text| (*text).to_owned()).collect();
+            store.node_by_addresses(&list).await
+        };
+        let both = [
+            "02:00:00:00:00:02",
+            "02:00:00:00:00:01",
+            "02:ff:00:00:00:00",
+        ];
+        assert_eq!(
+            find(&both).await.unwrap().map(|node| node.uuid),
+            Some(a.uuid)
+        );
+        assert_eq!(find(&[]).await.unwrap(), None);
+        assert_eq!(find(&["02:ff:00:00:00:00"]).await.unwrap(), None);
+        let error = find(&["02:00:00:00:00:01", "02:00:00:00:00:03"])
+            .await
+            .unwrap_err();
+        assert!(matches!(error, Error::AmbiguousAddresses { nodes, .. } if nodes.len() == 2));
+    }
+}

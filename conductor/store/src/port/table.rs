@@ -277,3 +277,66 @@ async fn find_clash(
         name: name.clone(),
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use crate::Error;
+    use crate::testing;
+
+    #[tokio::test]
+    async fn stored_changed_and_deleted() {
+        let store = testing::store().await;
+        let node = testing::stored(&store, "a").await;
+        let mut port = testing::port(node.uuid, "52:54:00:00:00:01");
+        port.name = Some("eth0".to_owned());
+        port.extra.insert("k".to_owned(), json!([1, null]));
+        store.create_port(&port).await.unwrap();
+        assert_eq!(store.port(port.uuid).await.unwrap(), Some(port.clone()));
+        assert_eq!(
+            store.port_by_ident("eth0").await.unwrap(),
+            Some(port.clone())
+        );
+        port.address = "52:54:00:00:00:0A".to_owned();
+        port.pxe_enabled = false;
+        port.vendor = Some("acme".to_owned());
+        store.save_port(&mut port).await.unwrap();
+        assert_eq!(port.address, "52:54:00:00:00:0a");
+        assert!(port.updated_at.is_some());
+        let ident = port.uuid.to_string();
+        assert_eq!(
+            store.port_by_ident(&ident).await.unwrap(),
+            Some(port.clone())
+        );
+        store.destroy_port(port.uuid).await.unwrap();
+        let gone = store.destroy_port(port.uuid).await.unwrap_err();
+        assert!(matches!(gone, Error::NotFound { what: "port", .. }));
+        let gone = store.save_port(&mut port).await.unwrap_err();
+        assert!(matches!(gone, Error::NotFound { what: "port", .. }));
+    }
+
+    #[tokio::test]
+    async fn clashes_are_typed() {
+        let store = testing::store().await;
+        let node = testing::stored(&store, "a").await;
+        let mut first = testing::port(node.uuid, "52:54:00:00:00:01");
+        first.name = Some("eth0".to_owned());
+        store.create_port(&first).await.unwrap();
+
+        let same = testing::port(node.uuid, "52:54:00:00:00:01".to_uppercase().as_str());
+        let error = store.create_port(&same).await.unwrap_err();
+        assert!(matches!(error, Error::DuplicateAddress { port, .. } if port == first.uuid));
+        let mut named = testing::port(node.uuid, "52:54:00:00:00:02");
+        store.create_port(&named).await.unwrap();
+        named.name = Some("eth0".to_owned());
+        let error = store.save_port(&mut named).await.unwrap_err();
+        assert!(matches!(error, Error::DuplicateName { what: "port", .. }));
+        let error = store.create_port(&first).await.unwrap_err();
+        assert!(matches!(error, Error::DuplicateUuid { what: "port", .. }));
+        let stray = testing::port(Uuid::new_v4(), "52:54:00:00:00:03");
+        let error = store.create_port(&stray).await.unwrap_err();
+        assert!(matches!(error, Error::NotFound { what: "node", .. }));
+    }
+}
