@@ -10,11 +10,17 @@ use anyhow::bail;
 use crate::child;
 use crate::paths::Paths;
 use crate::scenarios::SCENARIOS;
+use crate::scenarios::Scenario;
 use crate::serial::tail;
+
+/// Whether it is one to run by itself.
+fn is_run(scenario: &Scenario, all: bool) -> bool {
+    !scenario.name.starts_with('_') && (all || !scenario.slow)
+}
 
 /// Prints the names with what they show.
 pub fn list(all: bool) {
-    for scenario in SCENARIOS.iter().filter(|scenario| all || !scenario.slow) {
+    for scenario in SCENARIOS.iter().filter(|scenario| is_run(scenario, all)) {
         println!("{:<24} {}", scenario.name, scenario.shows);
     }
 }
@@ -24,7 +30,7 @@ pub async fn run(filter: Option<String>, all: bool) -> Result<ExitCode> {
     let filter = filter.unwrap_or_default();
     let chosen: Vec<_> = SCENARIOS
         .iter()
-        .filter(|scenario| scenario.name.contains(&filter) && (all || !scenario.slow))
+        .filter(|scenario| scenario.name.contains(&filter) && is_run(scenario, all))
         .collect();
     if chosen.is_empty() && filter.is_empty() {
         bail!("there are no scenarios");

@@ -39,9 +39,14 @@ pub fn api_address() -> SocketAddr {
     (netns::HOST, API_PORT).into()
 }
 
+/// Base URL of the boot artefacts inside the namespace.
+pub fn boot_url() -> String {
+    format!("http://{}:{BOOT_PORT}", netns::HOST)
+}
+
 /// The address of the script that iPXE is sent to.
 pub fn ipxe_script() -> String {
-    format!("http://{}:{BOOT_PORT}/boot.ipxe", netns::HOST)
+    format!("{}/boot.ipxe", boot_url())
 }
 
 impl Server {

@@ -19,6 +19,7 @@ use crate::images::Images;
 use crate::netns;
 use crate::netns::HostPort;
 use crate::paths::Paths;
+use crate::qemu::Body;
 use crate::qemu::Disk;
 use crate::qemu::Firmware;
 use crate::qemu::Spec;
@@ -51,6 +52,8 @@ pub struct MachineOptions {
     pub memory_mib: u32,
     /// Size of each disk in bytes.
     pub disks: &'static [u64],
+    /// Whether it is only an agent on this host.
+    pub host_agent: bool,
 }
 
 impl MachineOptions {
@@ -60,6 +63,15 @@ impl MachineOptions {
             firmware,
             memory_mib: 512,
             disks: &[8 << 30],
+            host_agent: false,
+        }
+    }
+
+    /// No machine at all: the agent as a process, its disk a file.
+    pub const fn host_agent() -> Self {
+        Self {
+            host_agent: true,
+            ..Self::new(Firmware::Bios)
         }
     }
 }
@@ -162,8 +174,16 @@ impl World {
                 serial: format!("wrought-{name}-{index}"),
             });
         }
+        let body = match options.host_agent {
+            false => Body::Qemu,
+            true => Body::HostAgent {
+                program: self.paths.binary("wrought-agent")?,
+                scripts: server::boot_url(),
+            },
+        };
         let spec = Spec {
             name: name.to_owned(),
+            body,
             uuid: uuid::Uuid::new_v4(),
             mac: format!("52:54:00:77:01:{:02x}", number + 1),
             memory_mib: options.memory_mib,

@@ -1,6 +1,7 @@
 //! Machines made of QEMU.
 
 pub mod command_line;
+pub mod host_agent;
 pub mod process;
 pub mod qmp;
 
@@ -90,11 +91,29 @@ pub struct Disk {
     pub serial: String,
 }
 
+/// What runs when the machine is on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// A virtual machine.
+    Qemu,
+    /// Network boot is the agent as a process on this host, restricted to
+    /// the machine's disks; any other boot is a process that does nothing.
+    /// For flows that need an agent and no machine: it is up in a second.
+    HostAgent {
+        /// The agent.
+        program: PathBuf,
+        /// Base URL of the conductor's boot scripts, which hold its parameters.
+        scripts: String,
+    },
+}
+
 /// What stays the same over the machine's power cycles.
 #[derive(Debug, Clone)]
 pub struct Spec {
     /// Short name, used for files and the tap.
     pub name: String,
+    /// What it really is.
+    pub body: Body,
     /// System UUID.
     pub uuid: uuid::Uuid,
     /// MAC of its NIC.

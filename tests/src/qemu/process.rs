@@ -7,10 +7,12 @@ use anyhow::bail;
 use serde_json::json;
 use tokio::sync::mpsc;
 
+use super::Body;
 use super::BootFrom;
 use super::Firmware;
 use super::Spec;
 use super::command_line;
+use super::host_agent;
 use super::qmp::Event;
 use super::qmp::Qmp;
 use crate::accel::Accel;
@@ -24,7 +26,7 @@ pub const QEMU: &str = "qemu-system-x86_64";
 #[derive(Debug)]
 pub struct Running {
     daemon: Daemon,
-    qmp: Qmp,
+    qmp: Option<Qmp>,
     disks: usize,
 }
 
@@ -37,6 +39,19 @@ impl Running {
         boot: BootFrom,
         media: Option<&std::path::Path>,
     ) -> Result<(Self, mpsc::UnboundedReceiver<Event>)> {
+        if let Body::HostAgent { program, scripts } = &spec.body {
+            let daemon = host_agent::start(spec, program, scripts, boot).await?;
+            // Nothing ever comes out of it: a process has no such events.
+            let (_, events) = mpsc::unbounded_channel();
+            return Ok((
+                Self {
+                    daemon,
+                    qmp: None,
+                    disks: 0,
+                },
+                events,
+            ));
+        }
         if firmware == Firmware::Uefi {
             command_line::prepare_variables(spec)?;
         }
@@ -56,7 +71,7 @@ impl Running {
         Ok((
             Self {
                 daemon,
-                qmp,
+                qmp: Some(qmp),
                 disks: spec.disks.len(),
             },
             events,
@@ -75,18 +90,16 @@ impl Running {
 
     /// Presses the power button.
     pub async fn press_power_button(&self) -> Result<()> {
-        self.qmp
-            .execute("system_powerdown", json!({}))
-            .await
-            .map(drop)
+        self.execute("system_powerdown", json!({})).await
     }
 
     /// Sets what the firmware tries after the guest's next reset.
     pub async fn set_boot(&self, boot: BootFrom) -> Result<()> {
+        let Some(qmp) = &self.qmp else { return Ok(()) };
         let indexes = boot.indexes();
         // All out first: an index must not be taken twice, even in passing.
         for device in self.boot_devices() {
-            self.qmp.set_bootindex(&device, None).await?;
+            qmp.set_bootindex(&device, None).await?;
         }
         for (number, device) in (0i32..).zip(self.boot_devices()) {
             let index = match number {
@@ -94,7 +107,7 @@ impl Running {
                 1 => indexes.cd,
                 _ => indexes.disk.map(|first| first + number - 2),
             };
-            self.qmp.set_bootindex(&device, index).await?;
+            qmp.set_bootindex(&device, index).await?;
         }
         Ok(())
     }
@@ -112,17 +125,20 @@ impl Running {
     /// Puts a medium into the CD drive.
     pub async fn insert(&self, file: &std::path::Path) -> Result<()> {
         let arguments = json!({"id": "cd0", "filename": file, "format": "raw"});
-        self.qmp
-            .execute("blockdev-change-medium", arguments)
-            .await
-            .map(drop)
+        self.execute("blockdev-change-medium", arguments).await
     }
 
     /// Takes the medium out, whatever the guest thinks of it.
     pub async fn eject(&self) -> Result<()> {
-        self.qmp
-            .execute("eject", json!({"id": "cd0", "force": true}))
+        self.execute("eject", json!({"id": "cd0", "force": true}))
             .await
-            .map(drop)
+    }
+
+    /// Runs a QMP command, if there is a QEMU.
+    async fn execute(&self, command: &str, arguments: serde_json::Value) -> Result<()> {
+        match &self.qmp {
+            Some(qmp) => qmp.execute(command, arguments).await.map(drop),
+            None => Ok(()),
+        }
     }
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use super::Context;
+use super::nothing::boots_nothing;
 use crate::bmc::machine::Happening;
 use crate::qemu::BootFrom;
 use crate::qemu::Firmware;
@@ -95,6 +96,8 @@ async fn netboot(context: &mut Context, firmware: Firmware) -> Result<()> {
         redfish.system().await?["PowerState"] == "Off",
         "the machine is not off"
     );
+    boots_nothing(&bmc, firmware).await?;
+    account.say("the empty disk was booted: the firmware finds nothing");
     Ok(())
 }
 

@@ -1,8 +1,13 @@
 //! What must hold, shown with real machines.
 
+mod bad_images;
+mod bad_input;
 mod context;
 mod demos;
+mod leftovers;
 mod machines;
+mod nothing;
+mod openstack;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -49,19 +54,59 @@ macro_rules! scenario {
     };
 }
 
-/// All of them, in the order in which they run.
+/// All of them, in the order in which they run. A name with an underscore in
+/// front is part of another scenario.
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(
         "machine_uefi",
         machines::uefi,
         5,
-        "OVMF boots from the network; power, override and reset work"
+        "OVMF boots from the network, then finds an empty disk"
     ),
     scenario!("machine_bios", machines::bios, 5, "the same with SeaBIOS"),
     scenario!(
+        "side_by_side",
+        leftovers::side_by_side,
+        5,
+        "two worlds at once; nothing stays after Ctrl-C",
+        world = false
+    ),
+    scenario!(
+        "sigkill_leaves_nothing",
+        leftovers::sigkill,
+        5,
+        "nothing stays of a killed world",
+        world = false
+    ),
+    scenario!("_hold", leftovers::hold, 10, "a world that is up"),
+    scenario!(
+        "bad_input_requests",
+        bad_input::requests,
+        3,
+        "wrong requests have clear answers"
+    ),
+    scenario!(
+        "bad_input_tokens",
+        bad_input::tokens,
+        10,
+        "nobody passes for the agent"
+    ),
+    scenario!(
+        "bad_input_images",
+        bad_images::others,
+        15,
+        "wrong images: a clear error, an empty disk, a next attempt"
+    ),
+    scenario!(
+        "corrupt_image",
+        bad_images::corrupt,
+        20,
+        "one flipped byte: both digests named, nothing boots"
+    ),
+    scenario!(
         "demo_uefi_ipxe",
         demos::uefi_ipxe,
-        20,
+        30,
         "the demo with Debian, then undeploy and deploy again"
     ),
     scenario!(
@@ -75,6 +120,12 @@ pub const SCENARIOS: &[Scenario] = &[
         demos::vmedia,
         20,
         "the demo by virtual media"
+    ),
+    scenario!(
+        "openstack_client",
+        openstack::client,
+        20,
+        "the unmodified `openstack baremetal` does it all"
     ),
 ];
 
