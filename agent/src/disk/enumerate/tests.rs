@@ -1,0 +1,136 @@
+//! Enumeration of made-up machines.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use super::Enumerator;
+use super::natural;
+
+/// Writes one device into a sysfs tree, linked from `block/` as the kernel
+/// does it.
+fn device(root: &Path, directory: &str, attributes: &[(&str, &str)]) {
+    let real = root.join("sys/devices").join(directory);
+    fs::create_dir_all(real.join("holders")).unwrap();
+    for (name, value) in attributes {
+        let file = real.join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, value).unwrap();
+    }
+    let block = root.join("sys/block");
+    fs::create_dir_all(&block).unwrap();
+    symlink(&real, block.join(real.file_name().unwrap())).unwrap();
+}
+
+fn machine() -> (tempfile::TempDir, Enumerator) {
+    let root = tempfile::tempdir().unwrap();
+    device(
+        root.path(),
+        "pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0/block/sda",
+        &[
+            ("size", "1953525168\n"),
+            ("dev", "8:0\n"),
+            ("queue/rotational", "1\n"),
+            ("queue/logical_block_size", "512\n"),
+            ("queue/physical_block_size", "4096\n"),
+            ("device/model", "ST1000NX0443    \n"),
+            ("device/vendor", "ATA     \n"),
+            ("device/vpd_pg80", "\0\u{1}\0\u{8}W470ABCD"),
+            ("device/wwid", "naa.5000c5009d1f2a3b\n"),
+            ("sda1/partition", "1\n"),
+            ("sda1/start", "2048\n"),
+            ("sda1/size", "1024000\n"),
+            ("sda1/dev", "8:1\n"),
+        ],
+    );
+    device(
+        root.path(),
+        "pci0000:00/0000:01:00.0/nvme/nvme0/nvme0n1",
+        &[
+            ("size", "7814037168\n"),
+            ("dev", "259:0\n"),
+            ("queue/logical_block_size", "4096\n"),
+            ("wwid", "eui.0025385b71b0a1c2\n"),
+            ("device/model", "SAMSUNG MZQL2\n"),
+            ("device/serial", "S64ENE0R\n"),
+        ],
+    );
+    device(
+        root.path(),
+        "pci0000:00/0000:00:05.0/virtio2/block/vda",
+        &[("size", "20971520\n"), ("serial", "disk-1"), ("dev", "254:0\n"), ("ro", "1\n")],
+    );
+    for (name, size) in
+        [("ram0", "8192"), ("zram0", "8"), ("loop0", "20000"), ("sr0", "700000"), ("fd0", "8")]
+    {
+        device(root.path(), &format!("virtual/block/{name}"), &[("size", size)]);
+    }
+    device(root.path(), "virtual/block/sdb", &[("size", "0\n")]);
+    device(root.path(), "virtual/block/md127", &[("size", "100000\n")]);
+    device(root.path(), "virtual/block/dm-0", &[("size", "1"), ("dm/uuid", "LVM-abc\n")]);
+    device(root.path(), "virtual/block/dm-1", &[("size", "1"), ("dm/uuid", "mpath-360\n")]);
+    let dev = root.path().join("dev");
+    fs::create_dir_all(dev.join("disk/by-path")).unwrap();
+    for name in ["sda", "vda", "loop0"] {
+        fs::write(dev.join(name), "").unwrap();
+    }
+    symlink(dev.join("sda"), dev.join("disk/by-path/pci-0000:00:1f.2-ata-1.0")).unwrap();
+    let proc = root.path().join("proc");
+    fs::create_dir_all(proc.join("self")).unwrap();
+    fs::write(proc.join("self/mountinfo"), "22 1 8:1 / /boot rw - ext4 /dev/none rw\n").unwrap();
+    let enumerator = Enumerator { sys: root.path().join("sys"), dev, proc, only: Vec::new() };
+    (root, enumerator)
+}
+
+#[test]
+fn lists_disks_and_nothing_else() {
+    let (_root, enumerator) = machine();
+    let disks = enumerator.disks();
+    let names: Vec<&str> = disks.iter().map(|disk| disk.name.as_str()).collect();
+    assert_eq!(names, ["dm-1", "md127", "nvme0n1", "sda", "vda"]);
+
+    let sda = &disks[3];
+    assert_eq!(sda.size, 1_953_525_168 * 512);
+    assert_eq!(sda.model.as_deref(), Some("ST1000NX0443"));
+    assert_eq!(sda.serials, ["W470ABCD"]);
+    assert_eq!(sda.wwn.as_deref(), Some("0x5000c5009d1f2a3b"));
+    assert_eq!(sda.hctl.as_deref(), Some("0:0:0:0"));
+    assert_eq!(sda.transport.as_deref(), Some("sata"));
+    assert_eq!(sda.by_path.as_deref(), Some("/dev/disk/by-path/pci-0000:00:1f.2-ata-1.0"));
+    assert!(sda.rotational);
+    assert_eq!((sda.logical_sector, sda.physical_sector), (512, 4096));
+    assert_eq!(sda.partitions.len(), 1);
+    assert_eq!(sda.partitions[0].start, 1 << 20);
+    assert_eq!(sda.in_use.as_deref(), Some("sda1 mounted at /boot"));
+
+    let nvme = &disks[2];
+    assert_eq!(nvme.serial(), Some("S64ENE0R"));
+    assert_eq!(nvme.wwn.as_deref(), Some("eui.0025385b71b0a1c2"));
+    assert_eq!((nvme.logical_sector, nvme.physical_sector), (4096, 4096));
+    assert_eq!(nvme.by_path.as_deref(), Some("/dev/disk/by-path/pci-0000:01:00.0-nvme-1"));
+    assert_eq!(nvme.in_use, None);
+
+    let vda = &disks[4];
+    assert!(vda.read_only);
+    assert_eq!(vda.serial(), Some("disk-1"));
+    assert_eq!(vda.transport.as_deref(), Some("virtio"));
+}
+
+#[test]
+fn only_the_named_disks_exist() {
+    let (root, mut enumerator) = machine();
+    let image = root.path().join("disk.img");
+    fs::write(&image, [0_u8; 4096]).unwrap();
+    enumerator.only = vec![enumerator.dev.join("loop0"), image.clone()];
+    let disks = enumerator.disks();
+    let names: Vec<&str> = disks.iter().map(|disk| disk.name.as_str()).collect();
+    assert_eq!(names, ["disk.img", "loop0"]);
+    assert_eq!(disks[0].size, 4096);
+}
+
+#[test]
+fn natural_order() {
+    let mut names = ["sdaa", "nvme10n1", "sdb", "nvme2n1", "vda", "sda", "md0"];
+    names.sort_by(|a, b| natural(a, b));
+    assert_eq!(names, ["md0", "nvme2n1", "nvme10n1", "sda", "sdb", "sdaa", "vda"]);
+}
