@@ -1,1 +1,62 @@
-//! The HTTP API.
+//! The HTTP API: parse, authorise, read the store or call the conductor, render
+//! for the microversion. Nothing else happens here.
+//!
+//! A request passes [`front`] (identity of the request, version, authentication),
+//! then the handler of one resource. Each resource has its own folder or file
+//! with its own field table; what they share is below:
+//! [`version`], [`query`], [`paging`], [`body`], [`patch`], [`mask`], [`error`].
+
+mod auth;
+mod body;
+mod conductors;
+mod context;
+mod drivers;
+mod error;
+mod front;
+mod heartbeat;
+mod links;
+mod lookup;
+mod mask;
+mod nodes;
+mod paging;
+mod patch;
+mod ports;
+mod query;
+mod root;
+mod router;
+mod serve;
+mod time;
+mod version;
+
+use std::sync::Arc;
+
+pub use auth::Auth;
+pub use auth::AuthError;
+pub use router::router;
+pub use serve::Limits;
+pub use serve::serve;
+pub use serve::serve_with;
+use wrought_rpc::Conductor;
+use wrought_store::Store;
+
+/// What the API works with.
+#[derive(Clone)]
+pub struct ApiState {
+    /// The database, read only from here.
+    pub store: Store,
+    /// Whoever makes changes.
+    pub conductor: Arc<dyn Conductor>,
+    /// Who may do what.
+    pub auth: Auth,
+    /// What links begin with, such as `https://192.0.2.1:6385`; none: what the
+    /// request was sent to.
+    pub public_endpoint: Option<String>,
+}
+
+impl std::fmt::Debug for ApiState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ApiState")
+            .field("public_endpoint", &self.public_endpoint)
+            .finish_non_exhaustive()
+    }
+}

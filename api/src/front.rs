@@ -1,0 +1,179 @@
+//! What every request passes before its handler: a request id, the path in one
+//! form, the microversion, authentication. And the headers that go back.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::Request;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::http::HeaderName;
+use axum::http::HeaderValue;
+use axum::http::Method;
+use axum::http::StatusCode;
+use axum::http::Uri;
+use axum::http::header;
+use axum::http::uri::PathAndQuery;
+use axum::middleware::Next;
+use axum::response::IntoResponse;
+use axum::response::Response;
+use uuid::Uuid;
+use wrought_wire::microversion::HEADER;
+use wrought_wire::microversion::HEADER_MAX;
+use wrought_wire::microversion::HEADER_MIN;
+use wrought_wire::microversion::Microversion;
+
+use crate::ApiState;
+use crate::context::Context;
+use crate::context::OverTls;
+use crate::version;
+use crate::version::since;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("openstack-request-id");
+const REQUEST_ID_TOO: HeaderName = HeaderName::from_static("x-openstack-request-id");
+
+/// Paths that are not below `/v1`.
+const OUTSIDE: [&str; 2] = ["/", "/healthcheck"];
+
+/// The middleware.
+pub(crate) async fn front(
+    State(state): State<ApiState>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let started = Instant::now();
+    let id = format!("req-{}", Uuid::new_v4());
+    let method = request.method().clone();
+    normalise(&mut request);
+    let path = request.uri().path().to_owned();
+    let asked = version::requested(request.headers());
+    let mut response = if method == Method::OPTIONS {
+        StatusCode::OK.into_response()
+    } else if let Err(refusal) = state.auth.check(&method, &path, request.headers()).await {
+        refusal
+    } else {
+        match &asked {
+            Err(error) => error.clone().into_response(),
+            Ok(version) => {
+                let base = base(&state, &request);
+                request.extensions_mut().insert(Context {
+                    version: *version,
+                    base,
+                });
+                next.run(request).await
+            }
+        }
+    };
+    finish(&mut response, asked.ok(), &id);
+    let status = response.status().as_u16();
+    let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    tracing::debug!(%method, path, status, ms, id, "request");
+    response
+}
+
+/// Brings a path into one form: no slash at the end, always below `/v1`.
+fn normalise(request: &mut Request) {
+    let uri = request.uri();
+    let path = uri.path();
+    let trimmed = match path.trim_end_matches('/') {
+        "" => "/",
+        trimmed => trimmed,
+    };
+    let inside = trimmed == "/v1" || trimmed.starts_with("/v1/") || OUTSIDE.contains(&trimmed);
+    if inside && trimmed.len() == path.len() {
+        return;
+    }
+    let prefix = if inside { "" } else { "/v1" };
+    let query = uri
+        .query()
+        .map(|query| format!("?{query}"))
+        .unwrap_or_default();
+    let mut parts = uri.clone().into_parts();
+    if let Ok(path) = PathAndQuery::try_from(format!("{prefix}{trimmed}{query}")) {
+        parts.path_and_query = Some(path);
+        if let Ok(uri) = Uri::from_parts(parts) {
+            *request.uri_mut() = uri;
+        }
+    }
+}
+
+/// What links begin with.
+fn base(state: &ApiState, request: &Request) -> Arc<str> {
+    if let Some(endpoint) = &state.public_endpoint {
+        return Arc::from(endpoint.trim_end_matches('/'));
+    }
+    let host = request
+        .headers()
+        .get(header::HOST)
+        .and_then(|value| value.to_str().ok());
+    let host = host.or(request
+        .uri()
+        .authority()
+        .map(|authority| authority.as_str()));
+    let scheme = match request.extensions().get::<OverTls>() {
+        Some(OverTls) => "https",
+        None => "http",
+    };
+    Arc::from(format!("{scheme}://{}", host.unwrap_or("localhost")))
+}
+
+/// Puts version and identity into the answer.
+fn finish(response: &mut Response, granted: Option<Microversion>, id: &str) {
+    let headers = response.headers_mut();
+    let too = granted.is_some_and(|version| version::has(version, since::REQUEST_ID));
+    put(
+        headers,
+        HeaderName::from_static(HEADER_MIN),
+        &Microversion::MIN.to_string(),
+    );
+    put(
+        headers,
+        HeaderName::from_static(HEADER_MAX),
+        &Microversion::MAX.to_string(),
+    );
+    put(headers, REQUEST_ID, id);
+    if too {
+        put(headers, REQUEST_ID_TOO, id);
+    }
+    if let Some(version) = granted {
+        put(
+            headers,
+            HeaderName::from_static(HEADER),
+            &version.to_string(),
+        );
+    }
+    put(headers, header::VARY, "X-OpenStack-Ironic-API-Version");
+    put(headers, header::CACHE_CONTROL, "no-store");
+}
+
+fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::extract::Request;
+
+    use super::normalise;
+
+    #[test]
+    fn one_form_of_every_path() {
+        for (given, expected) in [
+            ("/", "/"),
+            ("/v1", "/v1"),
+            ("/v1/", "/v1"),
+            ("/nodes", "/v1/nodes"),
+            ("/nodes/?limit=1", "/v1/nodes?limit=1"),
+            ("/v1/nodes/x/", "/v1/nodes/x"),
+            ("/v1nodes", "/v1/v1nodes"),
+            ("/healthcheck/", "/healthcheck"),
+        ] {
+            let mut request = Request::builder().uri(given).body(Body::empty()).unwrap();
+            normalise(&mut request);
+            assert_eq!(request.uri().to_string(), expected);
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! `GET /v1/nodes`, `/v1/nodes/detail` and the children of one node.
+
+use axum::Json;
+use axum::extract::Path;
+use axum::extract::State;
+use axum::http::Uri;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use axum::response::Response;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::json;
+use wrought_store::NodeQuery;
+use wrought_wire::state::ProvisionState;
+
+use super::fields;
+use super::render::Brief;
+use super::render::Renderer;
+use crate::ApiState;
+use crate::context::Context;
+use crate::error::ApiError;
+use crate::error::Result;
+use crate::links;
+use crate::paging;
+use crate::paging::Paging;
+use crate::query::Known;
+use crate::query::Query;
+use crate::version::since;
+
+/// Filters with the version that first has each.
+const FILTERS: &[Known] = &[
+    ("chassis_uuid", 1),
+    ("instance_uuid", 1),
+    ("associated", 1),
+    ("maintenance", 1),
+    ("provision_state", 9),
+    ("driver", 16),
+    ("resource_class", 21),
+    ("fault", 42),
+    ("conductor_group", 46),
+    ("conductor", since::CONDUCTORS),
+    ("owner", 50),
+    ("description_contains", 51),
+    ("retired", 61),
+    ("lessee", 65),
+    ("project", 65),
+    ("shard", since::SHARDS),
+    ("sharded", since::SHARDS),
+    ("include_children", since::CHILDREN),
+    ("parent_node", since::CHILDREN),
+    ("instance_name", 104),
+];
+
+/// Faults that a node can have.
+const FAULTS: [&str; 4] = [
+    "power failure",
+    "clean failure",
+    "rescue abort failure",
+    "service failure",
+];
+
+/// `GET /v1/nodes`.
+pub(crate) async fn list(
+    State(state): State<ApiState>,
+    context: Context,
+    uri: Uri,
+) -> Result<Response> {
+    let query = read(
+        &uri,
+        &context,
+        &[("fields", since::FIELDS), ("detail", since::DETAIL)],
+    )?;
+    let detail = query.bool("detail")?.unwrap_or(false);
+    let requested = fields::requested(&query, &context)?;
+    match (detail, requested) {
+        (true, Some(_)) => Err(ApiError::bad_request(
+            "Can not specify ?detail=True and fields in the same request.",
+        )),
+        (true, None) => full(&state, &context, &query, "nodes", None).await,
+        (false, Some(fields)) => full(&state, &context, &query, "nodes", Some(fields)).await,
+        (false, None) => brief(&state, &context, &query).await,
+    }
+}
+
+/// `GET /v1/nodes/detail`.
+pub(crate) async fn detail(
+    State(state): State<ApiState>,
+    context: Context,
+    uri: Uri,
+) -> Result<Response> {
+    let query = read(&uri, &context, &[])?;
+    full(&state, &context, &query, "nodes/detail", None).await
+}
+
+/// `GET /v1/nodes/{ident}/children`.
+pub(crate) async fn children(
+    State(state): State<ApiState>,
+    context: Context,
+    Path(ident): Path<String>,
+) -> Result<Json<Value>> {
+    context.endpoint(since::CHILDREN)?;
+    let node = super::find(&state, &context, &ident).await?;
+    let parent = node.uuid.to_string();
+    let query = NodeQuery {
+        parent_node: Some(parent.clone()),
+        ..NodeQuery::default()
+    };
+    let children = state.store.list_nodes_brief(&query).await?;
+    let uuids: Vec<_> = children.iter().map(|child| child.uuid).collect();
+    let href = links::location(&context, &format!("nodes?parent_node={parent}"));
+    Ok(Json(
+        json!({"children": uuids, "links": {"href": href, "rel": "children"}}),
+    ))
+}
+
+fn read(uri: &Uri, context: &Context, more: &[Known]) -> Result<Query> {
+    let known: Vec<Known> = FILTERS
+        .iter()
+        .chain(&paging::ARGUMENTS)
+        .chain(more)
+        .copied()
+        .collect();
+    Query::read(uri, context, &known)
+}
+
+async fn full(
+    state: &ApiState,
+    context: &Context,
+    query: &Query,
+    resource: &str,
+    fields: Option<Vec<&'static str>>,
+) -> Result<Response> {
+    let paging = Paging::read(query)?;
+    let nodes = state
+        .store
+        .list_nodes(&node_query(query, context, &paging)?)
+        .await?;
+    // Told apart after the page is cut, as the fields come from the ring.
+    let mut by_conductor = fields.clone();
+    if let Some(fields) = &mut by_conductor {
+        fields.push("conductor");
+    }
+    let wanted = query.text("conductor");
+    let placing = Renderer::new(state, context, by_conductor.filter(|_| wanted.is_some()));
+    let renderer = Renderer::new(state, context, fields);
+    let shown: Vec<Value> = nodes
+        .iter()
+        .filter(|node| wanted.is_none_or(|host| placing.conductor(node) == Some(host)))
+        .map(|node| renderer.node(node))
+        .collect();
+    let last = nodes.last().map(|node| node.uuid.to_string());
+    let next = paging.next(context, resource, query, nodes.len(), last.as_deref());
+    respond(&Page { nodes: shown, next })
+}
+
+async fn brief(state: &ApiState, context: &Context, query: &Query) -> Result<Response> {
+    if query.text("conductor").is_some() {
+        let fields = fields::BRIEF
+            .iter()
+            .copied()
+            .filter(|name| fields::find(name).is_some_and(|(_, since)| context.has(since)));
+        return full(state, context, query, "nodes", Some(fields.collect())).await;
+    }
+    let paging = Paging::read(query)?;
+    let nodes = state
+        .store
+        .list_nodes_brief(&node_query(query, context, &paging)?)
+        .await?;
+    let shown: Vec<Brief<'_>> = nodes.iter().map(|node| Brief::of(context, node)).collect();
+    let last = nodes.last().map(|node| node.uuid.to_string());
+    let next = paging.next(context, "nodes", query, nodes.len(), last.as_deref());
+    respond(&Page { nodes: shown, next })
+}
+
+#[derive(Serialize)]
+struct Page<T> {
+    nodes: Vec<T>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+fn respond<T: Serialize>(page: &Page<T>) -> Result<Response> {
+    let body = serde_json::to_vec(page).map_err(|error| ApiError::internal(&error))?;
+    Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+fn node_query(query: &Query, context: &Context, paging: &Paging) -> Result<NodeQuery> {
+    if let Some(key) = &paging.sort_key {
+        fields::check_version(context, key)?;
+    }
+    let text = |name: &str| query.text(name).map(str::to_owned);
+    let provision_state = match query.text("provision_state") {
+        None => Vec::new(),
+        Some(text) => vec![text.parse::<ProvisionState>().map_err(|_| {
+            ApiError::bad_request(format!("Provision state {text:?} is not valid"))
+        })?],
+    };
+    if let Some(fault) = query.text("fault").filter(|fault| !FAULTS.contains(fault)) {
+        return Err(ApiError::bad_request(format!(
+            "Unrecognized fault {fault:?} is specified, allowed faults are {FAULTS:?}"
+        )));
+    }
+    let shard = query
+        .text("shard")
+        .into_iter()
+        .flat_map(|text| text.split(','));
+    let shard = shard
+        .map(|name| name.trim().to_owned())
+        .filter(|name| !name.is_empty());
+    Ok(NodeQuery {
+        associated: query.bool("associated")?,
+        maintenance: query.bool("maintenance")?,
+        retired: query.bool("retired")?,
+        provision_state,
+        driver: text("driver"),
+        resource_class: text("resource_class"),
+        fault: text("fault"),
+        conductor_group: query.text("conductor_group").map(str::to_lowercase),
+        owner: text("owner"),
+        lessee: text("lessee"),
+        project: text("project"),
+        description_contains: text("description_contains"),
+        shard: shard.collect(),
+        sharded: query.bool("sharded")?,
+        parent_node: text("parent_node"),
+        include_children: query.bool("include_children")?.unwrap_or(false),
+        instance_uuid: query.uuid("instance_uuid")?,
+        instance_name: text("instance_name"),
+        chassis_uuid: query.uuid("chassis_uuid")?,
+        sort_key: paging.sort_key.clone(),
+        sort_dir: paging.sort_dir,
+        marker: paging.marker,
+        limit: Some(paging.limit),
+        ..NodeQuery::default()
+    })
+}

@@ -1,0 +1,96 @@
+//! `/v1/nodes` and everything below one node.
+
+mod change;
+mod create;
+mod delete;
+mod fields;
+mod history;
+mod list;
+mod maintenance;
+mod management;
+mod names;
+mod provision;
+mod render;
+mod show;
+mod states;
+mod steps;
+mod traits;
+mod update;
+mod validate;
+
+use axum::Router;
+use axum::routing::get;
+use axum::routing::put;
+use uuid::Uuid;
+use wrought_store::Node;
+
+use crate::ApiState;
+use crate::context::Context;
+use crate::error::ApiError;
+use crate::error::Result;
+use crate::ports;
+use crate::version::since;
+
+/// Routes of this folder.
+pub(crate) fn router() -> Router<ApiState> {
+    Router::new()
+        .route("/v1/nodes", get(list::list).post(create::create))
+        .route("/v1/nodes/detail", get(list::detail))
+        .route("/v1/nodes/validate", get(validate::by_query))
+        .route(
+            "/v1/nodes/{ident}",
+            get(show::show).patch(update::update).delete(delete::delete),
+        )
+        .route("/v1/nodes/{ident}/children", get(list::children))
+        .route("/v1/nodes/{ident}/validate", get(validate::by_path))
+        .route("/v1/nodes/{ident}/states", get(states::show))
+        .route("/v1/nodes/{ident}/states/power", put(states::power))
+        .route(
+            "/v1/nodes/{ident}/states/provision",
+            put(provision::provision),
+        )
+        .route(
+            "/v1/nodes/{ident}/maintenance",
+            put(maintenance::set).delete(maintenance::unset),
+        )
+        .route(
+            "/v1/nodes/{ident}/management/boot_device",
+            get(management::boot_device).put(management::set_boot_device),
+        )
+        .route(
+            "/v1/nodes/{ident}/management/boot_device/supported",
+            get(management::supported),
+        )
+        .route(
+            "/v1/nodes/{ident}/traits",
+            get(traits::list).put(traits::replace).delete(traits::clear),
+        )
+        .route(
+            "/v1/nodes/{ident}/traits/{trait}",
+            put(traits::add).delete(traits::remove),
+        )
+        .route("/v1/nodes/{ident}/history", get(history::list))
+        .route("/v1/nodes/{ident}/history/{entry}", get(history::show))
+        .route("/v1/nodes/{ident}/ports", get(ports::of_node))
+        .route("/v1/nodes/{ident}/ports/detail", get(ports::of_node_detail))
+}
+
+/// The node with that UUID or, from 1.5 on, that name.
+pub(crate) async fn find(state: &ApiState, context: &Context, ident: &str) -> Result<Node> {
+    let missing = || ApiError::no_node(ident);
+    if let Ok(uuid) = ident.parse::<Uuid>() {
+        return state.store.node_by_uuid(uuid).await?.ok_or_else(missing);
+    }
+    if !context.has(since::NAMES) {
+        return Err(missing());
+    }
+    if let Some(node) = state.store.node(ident).await? {
+        return Ok(node);
+    }
+    match ident.strip_suffix(".json") {
+        Some(ident) if !context.has(since::NO_SUFFIX) => {
+            state.store.node(ident).await?.ok_or_else(missing)
+        }
+        _ => Err(missing()),
+    }
+}

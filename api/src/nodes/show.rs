@@ -1,0 +1,28 @@
+//! `GET /v1/nodes/{ident}`.
+
+use axum::Json;
+use axum::extract::Path;
+use axum::extract::State;
+use axum::http::Uri;
+use serde_json::Value;
+
+use super::fields;
+use super::render::Renderer;
+use crate::ApiState;
+use crate::context::Context;
+use crate::error::Result;
+use crate::query::Query;
+use crate::version::since;
+
+/// Shows one node.
+pub(crate) async fn show(
+    State(state): State<ApiState>,
+    context: Context,
+    Path(ident): Path<String>,
+    uri: Uri,
+) -> Result<Json<Value>> {
+    let query = Query::read(&uri, &context, &[("fields", since::FIELDS)])?;
+    let fields = fields::requested(&query, &context)?;
+    let node = super::find(&state, &context, &ident).await?;
+    Ok(Json(Renderer::new(&state, &context, fields).node(&node)))
+}

@@ -1,0 +1,34 @@
+//! The router: every resource's routes behind the front.
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+
+use crate::ApiState;
+use crate::conductors;
+use crate::drivers;
+use crate::error::ApiError;
+use crate::front;
+use crate::heartbeat;
+use crate::lookup;
+use crate::nodes;
+use crate::ports;
+use crate::root;
+
+/// The whole API.
+pub fn router(state: ApiState) -> Router {
+    let resources = Router::new()
+        .merge(root::router())
+        .merge(nodes::router())
+        .merge(ports::router())
+        .merge(drivers::router())
+        .merge(conductors::router())
+        .merge(lookup::router())
+        .merge(heartbeat::router())
+        .fallback(|| async { ApiError::not_found("Not Found") })
+        .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
+        .with_state(state.clone());
+    // The front rewrites paths, so it must come before anything is routed.
+    Router::new()
+        .fallback_service(resources)
+        .layer(from_fn_with_state(state, front::front))
+}

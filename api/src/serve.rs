@@ -1,0 +1,176 @@
+//! Listening: plain HTTP or TLS, HTTP/1.1, bounded in connections and time.
+
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use hyper_util::rt::TokioTimer;
+use tokio::io::AsyncRead;
+use tokio::io::AsyncWrite;
+use tokio::net::TcpListener;
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt;
+
+use crate::context::OverTls;
+
+/// Bounds of a listener.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Connections at once; more wait to be accepted.
+    pub connections: usize,
+    /// Time for a TLS handshake.
+    pub handshake: Duration,
+    /// Time for the head of a request, also the longest idle time between two.
+    pub header: Duration,
+    /// Time for running requests to end after a shutdown has begun.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 4096,
+            handshake: Duration::from_secs(10),
+            header: Duration::from_secs(60),
+            drain: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Serves `router` until `shutdown` is ready, then lets running requests end.
+///
+/// # Errors
+/// The listener failed for good.
+pub async fn serve(
+    listener: TcpListener,
+    tls: Option<Arc<rustls::ServerConfig>>,
+    router: Router,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
+    serve_with(listener, tls, router, shutdown, Limits::default()).await
+}
+
+/// [`serve`] with bounds of one's own.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_with(
+    listener: TcpListener,
+    tls: Option<Arc<rustls::ServerConfig>>,
+    router: Router,
+    shutdown: impl Future<Output = ()>,
+    limits: Limits,
+) -> io::Result<()> {
+    let acceptor = tls.map(TlsAcceptor::from);
+    let places = Arc::new(Semaphore::new(limits.connections));
+    let (stop, stopping) = watch::channel(false);
+    let mut shutdown = pin!(shutdown);
+    loop {
+        let place = tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            place = places.clone().acquire_owned() => place.map_err(io::Error::other)?,
+        };
+        let (stream, peer) = tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            accepted = listener.accept() => match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // Out of file descriptors, or the peer is gone already.
+                    tracing::warn!(%error, "connection not accepted");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            },
+        };
+        let (acceptor, router) = (acceptor.clone(), router.clone());
+        let (stopping, limits) = (stopping.clone(), limits.clone());
+        tokio::spawn(async move {
+            connection(stream, acceptor, router, stopping, &limits).await;
+            tracing::trace!(%peer, "connection ended");
+            drop(place);
+        });
+    }
+    drop(listener);
+    let _ = stop.send(true);
+    let all = u32::try_from(limits.connections).unwrap_or(u32::MAX);
+    if timeout(limits.drain, places.acquire_many(all))
+        .await
+        .is_err()
+    {
+        tracing::warn!("requests were still running at the end");
+    }
+    Ok(())
+}
+
+async fn connection(
+    stream: TcpStream,
+    acceptor: Option<TlsAcceptor>,
+    router: Router,
+    stopping: watch::Receiver<bool>,
+    limits: &Limits,
+) {
+    let _ = stream.set_nodelay(true);
+    match acceptor {
+        None => requests(stream, router, stopping, limits, false).await,
+        Some(acceptor) => match timeout(limits.handshake, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => requests(stream, router, stopping, limits, true).await,
+            Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+            Err(_) => tracing::debug!("TLS handshake timed out"),
+        },
+    }
+}
+
+async fn requests<S>(
+    stream: S,
+    router: Router,
+    mut stopping: watch::Receiver<bool>,
+    limits: &Limits,
+    over_tls: bool,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(move |request: Request<Incoming>| {
+        let mut request = request.map(Body::new);
+        if over_tls {
+            request.extensions_mut().insert(OverTls);
+        }
+        router.clone().oneshot(request)
+    });
+    let mut served = pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.header)
+            .serve_connection(TokioIo::new(stream), service)
+    );
+    let stop = async move {
+        let _ = stopping.wait_for(|stop| *stop).await;
+    };
+    let ended = tokio::select! {
+        ended = served.as_mut() => ended,
+        () = stop => {
+            served.as_mut().graceful_shutdown();
+            match timeout(limits.drain, served).await {
+                Ok(ended) => ended,
+                Err(_) => return,
+            }
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "connection broke");
+    }
+}
