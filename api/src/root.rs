@@ -36,6 +36,9 @@ const COLLECTIONS: [(&str, u16); 16] = [
     ("continue_inspection", since::CONTINUE_INSPECTION),
 ];
 
+/// What describes this API.
+const DOCUMENTATION: &str = "https://docs.openstack.org/api-ref/baremetal/";
+
 /// Routes of this file.
 pub(crate) fn router() -> Router<ApiState> {
     Router::new()
@@ -57,10 +60,11 @@ async fn root(context: Context) -> Json<Value> {
 async fn v1(context: Context) -> Json<Value> {
     let mut body = Map::new();
     body.insert("id".to_owned(), json!("v1"));
-    body.insert(
-        "links".to_owned(),
-        json!([{"href": format!("{}/v1/", context.base), "rel": "self"}]),
-    );
+    let links = json!([
+        {"href": format!("{}/v1/", context.base), "rel": "self"},
+        {"href": DOCUMENTATION, "rel": "describedby", "type": "text/html"},
+    ]);
+    body.insert("links".to_owned(), links);
     body.insert(
         "media_types".to_owned(),
         json!({"base": "application/json", "type": "application/vnd.openstack.ironic.v1+json"}),
