@@ -11,12 +11,30 @@
 //! the image are held back in memory until the digest is right and all else
 //! is flushed; any failure zeroes both ends again.
 
+mod budget;
+mod buffer;
 mod cancel;
+mod checksum;
+mod control;
+mod decoder;
 mod error;
+mod finish;
+mod halt;
+mod pipeline;
 mod progress;
+mod qcow2;
+mod queue;
+mod raw;
+mod readback;
 mod redact;
 mod report;
 mod request;
+mod sink;
+mod source;
+mod table;
+mod target;
+mod worker;
+mod write;
 
 pub use cancel::CancelToken;
 pub use error::DiskState;
@@ -31,7 +49,9 @@ pub use report::TableReport;
 pub use report::WriteReport;
 pub use request::Algorithm;
 pub use request::BasicAuth;
+pub use request::DEFAULT_MEMORY;
 pub use request::HttpOptions;
+pub use request::LEAST_MEMORY;
 pub use request::Retry;
 pub use request::Secret;
 pub use request::WriteRequest;
@@ -43,10 +63,5 @@ pub use wrought_formats::detect::Format;
 /// [`Error`] with its kind, stage and offset; [`Error::disk`] says what the
 /// target holds afterwards.
 pub fn write(request: &WriteRequest) -> Result<WriteReport, Error> {
-    request.check()?;
-    Err(Error::new(
-        ErrorKind::Internal,
-        Stage::Check,
-        "not built yet",
-    ))
+    write::write(request)
 }

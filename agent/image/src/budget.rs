@@ -1,0 +1,145 @@
+//! Sharing the memory budget out.
+
+use wrought_formats::qcow2;
+
+use crate::error::Error;
+use crate::error::ErrorKind;
+use crate::error::Stage;
+use crate::qcow2::Limits;
+use crate::worker::Sizes;
+
+const MIB: u64 = 1 << 20;
+/// HTTP and TLS state, stacks, queues: outside of our buffers.
+const OTHER: u64 = 3 * MIB;
+/// Held-back ends, and zeroes for the ends.
+const ENDS: u64 = 3 * MIB;
+/// A worker's memory for unaligned data.
+const BOUNCE: u64 = 256 << 10;
+/// Writers: the depth of the queue at the disk.
+const WORKERS: u64 = 6;
+/// Blocks that must be free beside those a decoder holds.
+const SPARE_BLOCKS: u64 = 4;
+/// More blocks than this bring nothing.
+const MOST_BLOCKS: u64 = 64;
+
+/// How one write uses its memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Budget {
+    /// Number of block buffers.
+    pub(crate) blocks: usize,
+    /// Writer threads.
+    pub(crate) workers: usize,
+    /// For the writers.
+    pub(crate) sizes: Sizes,
+    /// For the qcow2 placer.
+    pub(crate) limits: Limits,
+}
+
+/// Bytes of a block, which must be known before the image is.
+pub(crate) fn block_size(memory: u64) -> usize {
+    if memory >= 32 * MIB {
+        1 << 20
+    } else {
+        256 << 10
+    }
+}
+
+impl Budget {
+    /// For an image that is written as it is.
+    pub(crate) fn raw(memory: u64) -> Self {
+        let block = block_size(memory) as u64;
+        let left = memory.saturating_sub(OTHER + ENDS + WORKERS * BOUNCE);
+        Self {
+            blocks: (left / block).clamp(SPARE_BLOCKS + 3, MOST_BLOCKS) as usize,
+            workers: WORKERS as usize,
+            sizes: Sizes {
+                cluster: 0,
+                scratch: 0,
+            },
+            limits: Limits {
+                metadata: 0,
+                block,
+                batch: 0,
+            },
+        }
+    }
+
+    /// For a qcow2 image: fewer workers where clusters are large.
+    pub(crate) fn qcow2(memory: u64, header: &qcow2::Header) -> Result<Self, Error> {
+        let block = block_size(memory) as u64;
+        let cluster = header.cluster_size();
+        let scratch = cluster.max(block.min(MIB / 2));
+        // What the placer keeps for tables and clusters that span blocks,
+        // and a copy of one table.
+        let window = 2 * cluster + 2 * block + cluster;
+        let metadata = memory / 4;
+        for workers in (1..=WORKERS).rev() {
+            let fixed = OTHER + ENDS + metadata + window + workers * (BOUNCE + scratch);
+            let Some(left) = memory.checked_sub(fixed) else {
+                continue;
+            };
+            let blocks = left / block;
+            if blocks < SPARE_BLOCKS.max(workers / 2) {
+                continue;
+            }
+            return Ok(Self {
+                blocks: (blocks + (2 * cluster) / block + 2).min(MOST_BLOCKS) as usize,
+                workers: workers as usize,
+                sizes: Sizes {
+                    cluster: cluster as usize,
+                    scratch: scratch as usize,
+                },
+                limits: Limits {
+                    metadata: metadata as usize,
+                    block,
+                    batch: scratch as usize,
+                },
+            });
+        }
+        let need = OTHER + ENDS + window + BOUNCE + scratch + SPARE_BLOCKS * block;
+        let need = (need * 4 / 3).div_ceil(MIB);
+        let text = format!(
+            "an image with clusters of {cluster} bytes needs about {need} MiB of memory, the budget \
+             is {} MiB (--memory)",
+            memory / MIB
+        );
+        Err(Error::new(ErrorKind::Memory, Stage::Check, text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cluster_size_fits_the_default_and_nothing_exceeds_it() {
+        let mut header = qcow2::Header {
+            version: 3,
+            cluster_bits: 9,
+            virtual_size: 1 << 30,
+            l1_offset: 1 << 21,
+            l1_entries: 1,
+            snapshots: 0,
+            extended_l2: false,
+            compression: qcow2::Compression::Zlib,
+            file_size: None,
+        };
+        for memory in [16, 24, 32, 48, 64, 512] {
+            for bits in 9..=21 {
+                header.cluster_bits = bits;
+                let Ok(budget) = Budget::qcow2(memory * MIB, &header) else {
+                    assert!(memory < 32 && bits > 17, "{memory} MiB, {bits} bits");
+                    continue;
+                };
+                let used = budget.blocks as u64 * budget.limits.block
+                    + budget.workers as u64 * (budget.sizes.scratch as u64 + BOUNCE)
+                    + budget.limits.metadata as u64
+                    + OTHER
+                    + ENDS;
+                assert!(used <= memory * MIB, "{memory} MiB, {bits} bits: {used}");
+            }
+            let raw = Budget::raw(memory * MIB);
+            assert!(raw.blocks as u64 * raw.limits.block <= memory * MIB);
+        }
+    }
+}

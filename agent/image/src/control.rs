@@ -1,0 +1,116 @@
+//! What the threads of one write share: counters, the first failure, the
+//! request to stop.
+
+use std::sync::Mutex;
+use std::sync::MutexGuard;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::cancel::CancelToken;
+use crate::error::Error;
+use crate::error::ErrorKind;
+use crate::error::Stage;
+
+/// Longest time any thread waits before it looks whether to stop.
+pub(crate) const TICK: Duration = Duration::from_millis(100);
+
+/// Somebody else failed or cancelled; the reason is in [`Control`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stopped;
+
+/// Shared by all threads of one write.
+#[derive(Debug, Default)]
+pub(crate) struct Control {
+    cancel: CancelToken,
+    stop: AtomicBool,
+    failure: Mutex<Option<Error>>,
+    /// Source bytes of the hashed pass.
+    pub(crate) bytes_in: AtomicU64,
+    /// Source bytes of later passes.
+    pub(crate) bytes_again: AtomicU64,
+    /// Length of the source; `u64::MAX` when not known.
+    total: AtomicU64,
+    /// Target bytes in place.
+    pub(crate) bytes_out: AtomicU64,
+    /// Target bytes put in place as zero ranges.
+    pub(crate) bytes_zeroed: AtomicU64,
+    /// Connections opened.
+    pub(crate) connections: AtomicU32,
+}
+
+impl Control {
+    pub(crate) fn new(cancel: CancelToken) -> Self {
+        let control = Self {
+            cancel,
+            ..Self::default()
+        };
+        control.total.store(u64::MAX, Ordering::Relaxed);
+        control
+    }
+
+    /// `Err` once anything failed or the caller cancelled.
+    pub(crate) fn running(&self) -> Result<(), Stopped> {
+        if self.stop.load(Ordering::Acquire) {
+            return Err(Stopped);
+        }
+        if self.cancel.is_cancelled() {
+            self.fail(Error::cancelled(Stage::Write));
+            return Err(Stopped);
+        }
+        Ok(())
+    }
+
+    /// Keeps the first failure and stops every thread.
+    pub(crate) fn fail(&self, error: Error) {
+        let mut failure = lock(&self.failure);
+        if failure.is_none() {
+            *failure = Some(error);
+        }
+        self.stop.store(true, Ordering::Release);
+    }
+
+    /// The first failure, for the caller.
+    pub(crate) fn take_failure(&self) -> Error {
+        lock(&self.failure).take().unwrap_or_else(|| {
+            Error::new(
+                ErrorKind::Internal,
+                Stage::Write,
+                "a worker stopped without a reason",
+            )
+        })
+    }
+
+    /// Notes the length of the source.
+    pub(crate) fn set_total(&self, total: u64) {
+        self.total.store(total, Ordering::Relaxed);
+    }
+
+    /// Length of the source, once known.
+    pub(crate) fn total(&self) -> Option<u64> {
+        Some(self.total.load(Ordering::Relaxed)).filter(|total| *total != u64::MAX)
+    }
+
+    /// Sleeps, but not past a failure or a cancel.
+    pub(crate) fn sleep(&self, time: Duration) -> Result<(), Stopped> {
+        let mut left = time;
+        while !left.is_zero() {
+            self.running()?;
+            let nap = left.min(TICK);
+            std::thread::sleep(nap);
+            left -= nap;
+        }
+        self.running()
+    }
+}
+
+/// Locks, and goes on after another thread's panic: the panic itself is
+/// reported where that thread is joined.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    match mutex.lock() {
+        Ok(guard) => guard,
+        Err(poisoned) => poisoned.into_inner(),
+    }
+}

@@ -1,0 +1,174 @@
+//! Choosing how an image is decoded, by its first block.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use wrought_formats::detect;
+use wrought_formats::detect::Detection;
+use wrought_formats::detect::Format;
+use wrought_formats::qcow2::Compression;
+use wrought_formats::qcow2::Header;
+
+use crate::budget::Budget;
+use crate::buffer::Block;
+use crate::error::Error;
+use crate::error::ErrorKind;
+use crate::error::Stage;
+use crate::halt::Halt;
+use crate::halt::refused;
+use crate::qcow2::Placer;
+use crate::raw::Raw;
+use crate::request::WriteRequest;
+use crate::sink::Sink;
+use crate::table;
+use crate::target::TargetKind;
+use crate::worker::Jobs;
+
+/// What is written: raw and qcow2.
+#[derive(Debug)]
+pub(crate) enum Decoder {
+    Raw(Raw),
+    Qcow2(Box<Placer>),
+}
+
+impl Decoder {
+    /// Looks at the start of the source, refuses what is not written, and
+    /// fixes the image's extent where it is known. Nothing is written here.
+    pub(crate) fn choose(
+        request: &WriteRequest,
+        first: &Block,
+        total: Option<u64>,
+        sink: &Sink<'_>,
+    ) -> Result<(Self, Budget), Error> {
+        let found = examine(first.bytes())?;
+        let format = found.format;
+        if let Some(declared) = request.format
+            && declared != format
+        {
+            return Err(refuse(format!(
+                "the image was declared to be {declared} but its content is {format}"
+            )));
+        }
+        if let Some(allowed) = &request.allowed_formats
+            && !allowed.contains(&format)
+        {
+            let names: Vec<&str> = allowed.iter().map(|format| format.name()).collect();
+            return Err(refuse(format!(
+                "the image is {format}, only {} may be written",
+                names.join(", ")
+            )));
+        }
+        if format == Format::Qcow2 {
+            let header = Header::parse(first.bytes(), total).map_err(refused)?;
+            check_supported(&header)?;
+            let budget = Budget::qcow2(request.memory, &header)?;
+            sink.set_extent(header.virtual_size)?;
+            let placer = Placer::new(header, budget.limits)?;
+            return Ok((Self::Qcow2(Box::new(placer)), budget));
+        }
+        check_raw(&found, sink)?;
+        if let Some(total) = total {
+            sink.set_extent(total)?;
+        }
+        Ok((Self::Raw(Raw::default()), Budget::raw(request.memory)))
+    }
+
+    /// The format that is decoded.
+    pub(crate) fn format(&self) -> Format {
+        match self {
+            Self::Raw(_) => Format::Raw,
+            Self::Qcow2(_) => Format::Qcow2,
+        }
+    }
+
+    /// Takes the next block.
+    pub(crate) fn block(
+        &mut self,
+        block: Arc<Block>,
+        sink: &Sink<'_>,
+        jobs: Jobs<'_>,
+    ) -> Result<(), Halt> {
+        match self {
+            Self::Raw(raw) => raw.block(block, sink, jobs),
+            Self::Qcow2(placer) => placer.block(block, jobs),
+        }
+    }
+
+    /// Ends a pass over a source of `end` bytes.
+    pub(crate) fn end_pass(
+        &mut self,
+        end: u64,
+        sink: &Sink<'_>,
+        jobs: Jobs<'_>,
+    ) -> Result<(), Halt> {
+        match self {
+            Self::Raw(raw) => raw.end(end, sink, jobs),
+            Self::Qcow2(placer) => placer.end_pass(end, jobs),
+        }
+    }
+
+    /// Source ranges that must be read once more.
+    pub(crate) fn next_pass(&mut self) -> Result<Option<Vec<Range<u64>>>, Error> {
+        match self {
+            Self::Raw(_) => Ok(None),
+            Self::Qcow2(placer) => placer.next_pass(),
+        }
+    }
+}
+
+fn refuse(text: String) -> Error {
+    Error::new(ErrorKind::Format, Stage::Check, text)
+}
+
+/// Finds the format and refuses those that are not written.
+pub(crate) fn examine(head: &[u8]) -> Result<Detection, Error> {
+    let found = detect::detect(head)
+        .map_err(|error| refuse("the image's format is not clear".to_owned()).caused_by(error))?;
+    match found.format {
+        Format::Raw | Format::Qcow2 => Ok(found),
+        Format::Iso => Err(refuse(
+            "the image is an ISO 9660 image, which is installed from and not written to a disk; a \
+             whole-disk image is needed"
+                .to_owned(),
+        )),
+        Format::Luks => Err(refuse(
+            "the image is one encrypted LUKS volume; a whole-disk image with a partition table is \
+             needed"
+                .to_owned(),
+        )),
+        packed @ (Format::Gzip | Format::Xz | Format::Zstd | Format::Bzip2) => {
+            Err(refuse(format!(
+                "the image is compressed as a whole ({packed}); decompress it and publish it as raw or \
+             qcow2"
+            )))
+        }
+        other => Err(refuse(format!(
+            "the image is {other}, which is not written; convert it with 'qemu-img convert -f \
+             {other} -O qcow2 IN OUT'"
+        ))),
+    }
+}
+
+/// Refuses what this version cannot decode yet.
+pub(crate) fn check_supported(header: &Header) -> Result<(), Error> {
+    match header.compression {
+        Compression::Zlib => Ok(()),
+        Compression::Zstd => Err(refuse(
+            "the qcow2 image is compressed with zstd, which is not supported yet; convert it with \
+             'qemu-img convert -c -O qcow2 -o compression_type=zlib IN OUT'"
+                .to_owned(),
+        )),
+    }
+}
+
+/// Refuses a raw image that cannot be a whole disk, or not this one.
+fn check_raw(found: &Detection, sink: &Sink<'_>) -> Result<(), Error> {
+    let sector_size = (sink.target.kind() == TargetKind::Block).then(|| sink.target.sector_size());
+    match found.table {
+        None => Err(table::no_table(found.filesystem)),
+        Some(detect::Table::Gpt { sector_size: image }) => {
+            table::check_sector_size(image, sector_size)
+        }
+        Some(detect::Table::Mbr) => Ok(()),
+    }
+}

@@ -1,0 +1,321 @@
+//! The threads of one write and what runs between them.
+//!
+//! fetch → (blocks of a fixed pool) → hash, and beside it decode → jobs →
+//! writers. The pool is the only back-pressure. The thread that called runs
+//! the decoder and reports progress.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::thread::Scope;
+use std::thread::ScopedJoinHandle;
+
+use wrought_formats::detect::Format;
+
+use crate::buffer::Block;
+use crate::buffer::Pool;
+use crate::checksum::Expected;
+use crate::checksum::Hasher;
+use crate::control::Control;
+use crate::control::Stopped;
+use crate::decoder::Decoder;
+use crate::error::Error;
+use crate::error::ErrorKind;
+use crate::error::Stage;
+use crate::halt::Halt;
+use crate::progress::Meter;
+use crate::queue::Popped;
+use crate::queue::Queue;
+use crate::request::Algorithm;
+use crate::request::WriteRequest;
+use crate::sink::Sink;
+use crate::source::Source;
+use crate::worker;
+use crate::worker::Job;
+use crate::worker::Jobs;
+
+/// More blocks or jobs than ever wait; the pool and the disk are the bounds.
+const BLOCK_QUEUE: usize = 256;
+/// Jobs that may wait for a writer.
+const JOB_QUEUE: usize = 512;
+
+/// What the streaming part found out.
+pub(crate) struct Streamed {
+    pub(crate) format: Format,
+    pub(crate) source: String,
+    pub(crate) bytes_in: u64,
+    pub(crate) digest: String,
+}
+
+/// Streams everything to the sink and checks the digest. The target's ends
+/// are zeroed once the image is known to fit; both its own ends are held
+/// back in the sink afterwards.
+pub(crate) fn stream(
+    request: &WriteRequest,
+    source: Box<dyn Source>,
+    expected: &Expected,
+    sink: &Sink<'_>,
+    control: &Control,
+    meter: &mut Meter,
+) -> Result<Streamed, Error> {
+    let run = Run {
+        pool: Pool::new(crate::budget::block_size(request.memory), 4),
+        blocks: Queue::new(BLOCK_QUEUE),
+        to_hash: Queue::new(BLOCK_QUEUE),
+        jobs: Queue::new(JOB_QUEUE),
+        control,
+        announced: AtomicU64::new(u64::MAX),
+    };
+    let result = thread::scope(|scope| {
+        let result = run.all(scope, request, source, expected, sink, meter);
+        if let Err(Halt::Failed(error)) = result {
+            // Stops every thread, so that the scope ends.
+            control.fail(error);
+            run.jobs.close();
+            return Err(Halt::Stopped);
+        }
+        run.jobs.close();
+        result
+    });
+    // A writer may have failed after the decoder was done.
+    match (result, control.running()) {
+        (Ok(streamed), Ok(())) => Ok(streamed),
+        _ => Err(control.take_failure()),
+    }
+}
+
+struct Run<'a> {
+    pool: Arc<Pool>,
+    blocks: Queue<Arc<Block>>,
+    to_hash: Queue<Arc<Block>>,
+    jobs: Queue<Job>,
+    control: &'a Control,
+    announced: AtomicU64,
+}
+
+impl Run<'_> {
+    fn all<'scope, 'env>(
+        &'env self,
+        scope: &'scope Scope<'scope, 'env>,
+        request: &WriteRequest,
+        source: Box<dyn Source>,
+        expected: &Expected,
+        sink: &'env Sink<'env>,
+        meter: &mut Meter,
+    ) -> Result<Streamed, Halt> {
+        let jobs = Jobs {
+            queue: &self.jobs,
+            control: self.control,
+        };
+        let name = source.name().to_owned();
+        self.announce(source.length());
+        let fetcher = spawn(scope, "fetch", move || self.fetch_all(source))?;
+        let algorithm = expected.algorithm;
+        let hasher = spawn(scope, "hash", move || self.hash(algorithm))?;
+
+        // The hashed pass.
+        let mut decoder: Option<Decoder> = None;
+        let mut end = 0;
+        while let Some(block) = self.next_block(meter)? {
+            end = block.end();
+            let decoder = match &mut decoder {
+                Some(decoder) => decoder,
+                None => {
+                    let (chosen, budget) = Decoder::choose(request, &block, self.total(), sink)?;
+                    self.pool.grow(budget.blocks);
+                    sink.target.zero_ends()?;
+                    for number in 0..budget.workers {
+                        let sizes = budget.sizes;
+                        let name = format!("write-{number}");
+                        spawn(scope, &name, move || worker::run(jobs, sink, sizes))?;
+                    }
+                    decoder.insert(chosen)
+                }
+            };
+            decoder.block(block, sink, jobs)?;
+        }
+        let Some(mut decoder) = decoder else {
+            let text = format!("{name} is empty");
+            return Err(Error::new(ErrorKind::Source, Stage::Fetch, text).into());
+        };
+        decoder.end_pass(end, sink, jobs)?;
+        let mut source = joined(fetcher)??;
+        let digest = joined(hasher)??;
+        if digest != expected.hex {
+            return Err(mismatch(&name, expected, &digest).into());
+        }
+
+        // Whatever could not be placed when it passed.
+        while let Some(ranges) = decoder.next_pass()? {
+            self.blocks.reopen();
+            let fetcher = spawn(scope, "fetch-again", move || {
+                self.fetch(source, &ranges, end)
+            })?;
+            while let Some(block) = self.next_block(meter)? {
+                decoder.block(block, sink, jobs)?;
+            }
+            decoder.end_pass(end, sink, jobs)?;
+            source = joined(fetcher)??;
+        }
+        let format = decoder.format();
+        while !self.jobs.drained(self.control)? {
+            self.tick(meter);
+        }
+        Ok(Streamed {
+            format,
+            source: name,
+            bytes_in: end,
+            digest,
+        })
+    }
+
+    fn announce(&self, length: Option<u64>) {
+        if let Some(length) = length {
+            self.announced.store(length, Ordering::Relaxed);
+            self.control.set_total(length);
+        }
+    }
+
+    /// Length of the source, where the server announced it.
+    fn total(&self) -> Option<u64> {
+        Some(self.announced.load(Ordering::Relaxed)).filter(|total| *total != u64::MAX)
+    }
+
+    /// Waits for a block; `None` at the end of the pass.
+    fn next_block(&self, meter: &mut Meter) -> Result<Option<Arc<Block>>, Halt> {
+        loop {
+            self.tick(meter);
+            match self.blocks.pop(self.control)? {
+                Popped::Item(block) => return Ok(Some(block)),
+                Popped::Idle => {}
+                Popped::Closed => return Ok(None),
+            }
+        }
+    }
+
+    fn tick(&self, meter: &mut Meter) {
+        let bytes_in = self.control.bytes_in.load(Ordering::Relaxed);
+        let bytes_out = self.control.bytes_out.load(Ordering::Relaxed);
+        meter.tick(Stage::Write, bytes_in, self.control.total(), bytes_out);
+    }
+
+    /// Reads the source from start to end, for the hash and the decoder.
+    fn fetch_all(&self, mut source: Box<dyn Source>) -> Result<Box<dyn Source>, Halt> {
+        let mut offset = 0;
+        loop {
+            let Some(block) = self.fill(&mut *source, offset, u64::MAX)? else {
+                break;
+            };
+            offset = block.end();
+            self.control.bytes_in.store(offset, Ordering::Relaxed);
+            self.to_hash.push(Arc::clone(&block), self.control)?;
+            self.blocks.push(block, self.control)?;
+        }
+        self.to_hash.close();
+        self.blocks.close();
+        Ok(source)
+    }
+
+    /// Reads `ranges` of the source, which is `end` bytes long.
+    fn fetch(
+        &self,
+        mut source: Box<dyn Source>,
+        ranges: &[Range<u64>],
+        end: u64,
+    ) -> Result<Box<dyn Source>, Halt> {
+        for range in ranges {
+            let stop = range.end.min(end);
+            source.seek(range.start, Some(stop));
+            let mut offset = range.start;
+            while offset < stop {
+                let Some(block) = self.fill(&mut *source, offset, stop)? else {
+                    let text = format!("{} became shorter while it was read", source.name());
+                    return self.failed(Error::new(ErrorKind::Source, Stage::Fetch, text));
+                };
+                self.control
+                    .bytes_again
+                    .fetch_add(block.end() - offset, Ordering::Relaxed);
+                offset = block.end();
+                self.blocks.push(block, self.control)?;
+            }
+        }
+        self.blocks.close();
+        Ok(source)
+    }
+
+    /// Fills one block, up to `stop`; `None` at the end of the source.
+    fn fill(
+        &self,
+        source: &mut dyn Source,
+        offset: u64,
+        stop: u64,
+    ) -> Result<Option<Arc<Block>>, Halt> {
+        let mut buffer = self.pool.take(self.control)?;
+        let size = (self.pool.size() as u64).min(stop - offset) as usize;
+        let mut filled = 0;
+        while filled < size {
+            match source.read(&mut buffer[filled..size]) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) => return self.failed(error),
+            }
+        }
+        Ok((filled > 0).then(|| Block::new(offset, buffer, filled)))
+    }
+
+    /// Fails the write at once: the decoder waits for this thread.
+    fn failed<T>(&self, error: Error) -> Result<T, Halt> {
+        self.control.fail(error);
+        Err(Halt::Stopped)
+    }
+
+    fn hash(&self, algorithm: Algorithm) -> Result<String, Stopped> {
+        let mut hasher = Hasher::new(algorithm);
+        loop {
+            match self.to_hash.pop(self.control)? {
+                Popped::Item(block) => hasher.update(block.bytes()),
+                Popped::Idle => {}
+                Popped::Closed => return Ok(hasher.finish()),
+            }
+        }
+    }
+}
+
+fn mismatch(name: &str, expected: &Expected, digest: &str) -> Error {
+    let Expected {
+        algorithm,
+        hex,
+        origin,
+    } = expected;
+    let text = format!(
+        "the {algorithm} of {name} is {digest}, expected {hex} (from {origin}): the image is damaged \
+         or the checksum belongs to another one"
+    );
+    Error::new(ErrorKind::Checksum, Stage::Verify, text)
+}
+
+fn spawn<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, T>, Error> {
+    thread::Builder::new()
+        .name(name.to_owned())
+        .spawn_scoped(scope, work)
+        .map_err(|error| {
+            let text = format!("start the {name} thread");
+            Error::new(ErrorKind::Internal, Stage::Write, text).caused_by(error)
+        })
+}
+
+fn joined<T>(handle: ScopedJoinHandle<'_, T>) -> Result<T, Error> {
+    handle.join().map_err(|_| {
+        Error::new(
+            ErrorKind::Internal,
+            Stage::Write,
+            "a thread of the write panicked",
+        )
+    })
+}

@@ -1,0 +1,112 @@
+//! TLS towards image servers.
+
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+use rustls::DigitallySignedStruct;
+use rustls::RootCertStore;
+use rustls::SignatureScheme;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::client::danger::ServerCertVerified;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::ServerName;
+use rustls::pki_types::UnixTime;
+use rustls::pki_types::pem::PemObject;
+
+use crate::error::Error;
+use crate::error::ErrorKind;
+use crate::error::Stage;
+use crate::request::HttpOptions;
+
+/// Where distributions keep their authorities.
+const SYSTEM_BUNDLES: [&str; 3] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/cert.pem",
+];
+
+/// The configuration that a request asks for.
+pub(super) fn config(options: &HttpOptions) -> Result<ClientConfig, Error> {
+    if let Some(config) = &options.tls {
+        return Ok(ClientConfig::clone(config));
+    }
+    let fail = |text: String| Error::new(ErrorKind::Request, Stage::Check, text);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| fail("set up TLS".to_owned()).caused_by(error))?;
+    if options.insecure {
+        let verifier = Arc::new(AcceptAny(provider));
+        let builder = builder
+            .dangerous()
+            .with_custom_certificate_verifier(verifier);
+        return Ok(builder.with_no_client_auth());
+    }
+    let mut roots = RootCertStore::empty();
+    for pem in &options.extra_ca_pem {
+        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+        let certificates = certificates
+            .map_err(|error| fail("read an image server CA".to_owned()).caused_by(error))?;
+        if certificates.is_empty() {
+            return Err(fail(
+                "an image server CA file holds no PEM certificate".to_owned(),
+            ));
+        }
+        for certificate in certificates {
+            roots
+                .add(certificate)
+                .map_err(|error| fail("use an image server CA".to_owned()).caused_by(error))?;
+        }
+    }
+    for path in SYSTEM_BUNDLES {
+        if let Ok(certificates) = CertificateDer::pem_file_iter(path) {
+            roots.add_parsable_certificates(certificates.flatten());
+            break;
+        }
+    }
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// Accepts every certificate: the operator switched verification off. The
+/// image's digest still decides what is written.
+#[derive(Debug)]
+struct AcceptAny(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AcceptAny {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, cert, dss, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, cert, dss, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,115 @@
+//! One write from claim to report.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use crate::checksum;
+use crate::control::Control;
+use crate::error::Error;
+use crate::error::Stage;
+use crate::finish;
+use crate::pipeline;
+use crate::progress::Meter;
+use crate::report::WriteReport;
+use crate::request::WriteRequest;
+use crate::sink::Sink;
+use crate::source;
+use crate::target::Target;
+
+/// See [`crate::write`].
+pub(crate) fn write(request: &WriteRequest) -> Result<WriteReport, Error> {
+    request.check()?;
+    let target = Target::claim(&request.target)?;
+    let guard = Guard {
+        target: &target,
+        extent: None,
+        armed: true,
+    };
+    guard.run(request)
+}
+
+/// Zeroes the ends of the disk unless the write succeeds, also when it
+/// panics.
+struct Guard<'a> {
+    target: &'a Target,
+    extent: Option<u64>,
+    armed: bool,
+}
+
+impl Guard<'_> {
+    fn run(mut self, request: &WriteRequest) -> Result<WriteReport, Error> {
+        let start = Instant::now();
+        let control = Arc::new(Control::new(request.cancel.clone()));
+        let sink = Sink::new(self.target, &control, request.verify_after_write);
+        let result = steps(request, &control, &sink, start);
+        self.extent = sink.extent();
+        self.armed = false;
+        result.map_err(|error| {
+            let disk = self.target.poison(self.extent.unwrap_or(0));
+            error.with_disk(disk)
+        })
+    }
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            self.target.poison(self.extent.unwrap_or(0));
+        }
+    }
+}
+
+fn steps(
+    request: &WriteRequest,
+    control: &Arc<Control>,
+    sink: &Sink<'_>,
+    start: Instant,
+) -> Result<WriteReport, Error> {
+    let mut meter = Meter::new(request.progress.clone());
+    meter.tick(Stage::Check, 0, None, 0);
+    let open = |locations: &[String]| {
+        source::open(locations, &request.http, request.retry, control)
+            // A cancel is kept where the threads look for it.
+            .map_err(|error| {
+                if control.running().is_err() {
+                    control.take_failure()
+                } else {
+                    error
+                }
+            })
+    };
+    let expected = checksum::resolve(request, |url| {
+        let mut sums = open(&[url.to_owned()])?;
+        source::read_all(&mut *sums, checksum::SUMS_LIMIT)
+    })?;
+    let image = open(&request.sources)?;
+    let streamed = pipeline::stream(request, image, &expected, sink, control, &mut meter)?;
+    let extent = sink.extent().unwrap_or(0);
+    let total = Some(streamed.bytes_in);
+    meter.tick(Stage::Flush, streamed.bytes_in, total, extent);
+    sink.target.flush()?;
+    let read_back =
+        sink.read_back(|read| meter.tick(Stage::ReadBack, streamed.bytes_in, total, read))?;
+    meter.tick(Stage::Finish, streamed.bytes_in, total, extent);
+    control.running().map_err(|_| control.take_failure())?;
+    let table = finish::finish(sink)?;
+    meter.tick(Stage::Finish, streamed.bytes_in, total, extent);
+    Ok(WriteReport {
+        format: streamed.format,
+        source: streamed.source,
+        bytes_in: streamed.bytes_in,
+        bytes_out: extent,
+        bytes_zeroed: control.bytes_zeroed.load(Ordering::Relaxed),
+        bytes_refetched: control.bytes_again.load(Ordering::Relaxed),
+        algorithm: expected.algorithm,
+        digest: streamed.digest,
+        checksum_source: expected.origin,
+        read_back,
+        disk_bytes: sink.target.size(),
+        sector_size: sink.target.sector_size(),
+        table,
+        elapsed: start.elapsed(),
+        connections: control.connections.load(Ordering::Relaxed),
+    })
+}

@@ -1,0 +1,141 @@
+//! What the tests of this crate share: images and a server with faults.
+
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+pub mod server;
+
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use sha2::Digest;
+use sha2::Sha256;
+use wrought_formats::gpt;
+use wrought_image::Retry;
+use wrought_image::WriteRequest;
+
+pub const MIB: usize = 1 << 20;
+
+/// A small fast generator, so that images are the same in every run.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            let value = self.next().to_ne_bytes();
+            chunk.copy_from_slice(&value[..chunk.len()]);
+        }
+    }
+}
+
+/// A disk of `size` bytes with a GPT of two partitions, filled with random
+/// bytes, text and zeroes in turn.
+pub fn disk(size: usize, seed: u64) -> Vec<u8> {
+    let mut bytes = vec![0; size];
+    let mut random = Random::new(seed);
+    let mut at = MIB;
+    while at < size {
+        let len = (4096 << random.below(8)).min((size - at) as u64) as usize;
+        match random.below(3) {
+            0 => random.fill(&mut bytes[at..at + len]),
+            1 => {
+                for (index, byte) in bytes[at..at + len].iter_mut().enumerate() {
+                    *byte = b"a line of text that compresses well\n"[index % 36] + (seed % 3) as u8;
+                }
+            }
+            _ => {}
+        }
+        at += len;
+    }
+    let mut table = gpt::Gpt::new(512, size as u64 / 512, uuid(seed)).unwrap();
+    for (name, kind, seed) in [("esp", gpt::TYPE_ESP, 1), ("root", gpt::TYPE_LINUX, 2)] {
+        let new = gpt::NewPartition {
+            kind,
+            guid: uuid(seed),
+            name,
+            bytes: MIB as u64,
+            align: 4096,
+        };
+        if name == "esp" {
+            table.add_at_end(&new).unwrap();
+        }
+    }
+    for patch in table.encode(None) {
+        let at = patch.offset as usize;
+        bytes[at..at + patch.bytes.len()].copy_from_slice(&patch.bytes);
+    }
+    bytes
+}
+
+fn uuid(seed: u64) -> uuid::Uuid {
+    uuid::Uuid::from_u128(u128::from(seed) + 77)
+}
+
+/// `sha256:HEX` of some bytes.
+pub fn sha256(bytes: &[u8]) -> String {
+    let hex: String = Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("sha256:{hex}")
+}
+
+/// A request with short pauses.
+pub fn request(source: &str, target: &Path, image: &[u8]) -> WriteRequest {
+    let mut request = WriteRequest::new(source, target);
+    request.checksum = Some(sha256(image));
+    request.retry = Retry {
+        attempts: 4,
+        delay: Duration::from_millis(20),
+        stall: Duration::from_millis(500),
+        connect: Duration::from_secs(5),
+    };
+    request
+}
+
+/// A file that is used as a disk, full of ones, so that what is not written
+/// is seen.
+pub fn used_disk(dir: &Path, size: usize) -> PathBuf {
+    let path = dir.join("disk");
+    fs::write(&path, vec![0xff; size]).unwrap();
+    path
+}
+
+/// Whether the first and last MiB are zero.
+pub fn ends_are_zero(path: &Path) -> bool {
+    let disk = fs::read(path).unwrap();
+    let end = MIB.min(disk.len());
+    disk[..end]
+        .iter()
+        .chain(&disk[disk.len() - end..])
+        .all(|byte| *byte == 0)
+}
+
+/// Runs `qemu-img`; false where it is not installed.
+pub fn qemu_img(args: &[&str]) -> bool {
+    match Command::new("qemu-img").args(args).output() {
+        Ok(output) => {
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "qemu-img {args:?}: {error}");
+            true
+        }
+        Err(_) => false,
+    }
+}
