@@ -3,11 +3,13 @@
 
 pub mod api;
 pub mod boot;
+pub mod cli;
 pub mod clock;
 pub mod command;
 pub mod deploy;
 pub mod disk;
 pub mod ext;
+pub mod init;
 pub mod logging;
 pub mod net;
 pub mod params;

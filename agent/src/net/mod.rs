@@ -1,5 +1,8 @@
 //! The network of the ramdisk: NICs, addresses, routes.
 
+pub mod bring_up;
+pub mod dhcp;
+pub mod link;
 pub mod mac;
 pub mod nic;
 pub mod source;

@@ -64,6 +64,22 @@ pub async fn toward(url: &str) -> Result<IpAddr, NoSource> {
     if link_local { Err(NoSource::LinkLocal { host, address }) } else { Ok(address) }
 }
 
+/// Whether the kernel has a route to this URL's host, with a source address
+/// that is not link-local.
+pub async fn route_exists(url: &str) -> bool {
+    let Some((host, port)) = Url::parse(url).ok().and_then(|parsed| {
+        let host = parsed.host_str()?.trim_matches(['[', ']']).to_owned();
+        Some((host, parsed.port_or_known_default()?))
+    }) else {
+        return false;
+    };
+    match once(&host, port).await {
+        Ok(IpAddr::V6(address)) => !address.is_unicast_link_local(),
+        Ok(IpAddr::V4(_)) => true,
+        Err(_) => false,
+    }
+}
+
 async fn once(host: &str, port: u16) -> io::Result<IpAddr> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for target in tokio::net::lookup_host((host, port)).await? {
