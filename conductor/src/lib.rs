@@ -1,1 +1,51 @@
-//! State machine, steps, drivers, boot artefacts.
+//! The conductor: it brings machines from state to state.
+//!
+//! * [`machine`] is the provision state machine as data; `task` is the right to
+//!   change one node, and the only writer of its state.
+//! * `flows` are what is done between two states of rest, `steps` the pieces of
+//!   deploying and cleaning.
+//! * [`drivers`] compose what a node's interfaces name; [`agent`] talks to the
+//!   ramdisk; [`boot`] serves what machines fetch while they boot it.
+//! * `watch`, `heartbeat` and `periodic` notice what happens outside; `startup`
+//!   goes on with what an earlier life left behind.
+//!
+//! A conductor may be killed at any instruction: every step is begun and ended
+//! in the journal, in the transaction that changes the node.
+
+pub mod agent;
+pub mod boot;
+pub mod config;
+pub mod drivers;
+pub mod error;
+pub mod machine;
+
+mod flows;
+mod heartbeat;
+mod internal;
+mod nodes;
+mod periodic;
+mod ports;
+mod power;
+mod provision;
+mod rpc;
+mod service;
+mod startup;
+mod steps;
+mod task;
+mod token;
+mod validate;
+mod watch;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+pub use config::Config;
+pub use error::Error;
+pub use service::CaIdentity;
+pub use service::Service;
+pub use steps::Kind;
+pub use steps::Outcome;
+pub use steps::Wait;
+pub use task::Task;

@@ -1,0 +1,177 @@
+//! The boot listener.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Path;
+use axum::extract::Query;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::http::Method;
+use axum::http::Response;
+use axum::http::StatusCode;
+use axum::http::header;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use serde_json::Value;
+use wrought_store::node::Node;
+
+use crate::boot::Offer;
+use crate::boot::Way;
+use crate::boot::file;
+use crate::boot::iso;
+use crate::boot::params;
+use crate::boot::script;
+use crate::error::chain;
+use crate::internal;
+use crate::service::Service;
+
+/// Routes of the boot listener: the entry script, each node's script, and the
+/// files below the address of an offer.
+pub fn router(service: &Arc<Service>) -> Router {
+    Router::new()
+        .route("/boot.ipxe", get(entry))
+        .route("/ipxe/{mac}", get(node_script))
+        .route("/b/{token}/{file}", get(artefact))
+        .with_state(Arc::clone(service))
+}
+
+fn text(script: String) -> Response<Body> {
+    let kind = [
+        (header::CONTENT_TYPE, "text/plain"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    (kind, script).into_response()
+}
+
+fn nothing() -> Response<Body> {
+    StatusCode::NOT_FOUND.into_response()
+}
+
+async fn entry(State(svc): State<Arc<Service>>) -> Response<Body> {
+    svc.config
+        .boot_url()
+        .map_or_else(nothing, |base| text(script::entry(&base)))
+}
+
+#[derive(serde::Deserialize)]
+struct Origin {
+    #[serde(default)]
+    from: String,
+}
+
+async fn node_script(
+    State(svc): State<Arc<Service>>,
+    Path(mac): Path<String>,
+    Query(origin): Query<Origin>,
+) -> Response<Body> {
+    let from_entry = origin.from == "boot";
+    let (Some(mac), Some(base)) = (hyphens(&mac), svc.config.boot_url()) else {
+        return nothing();
+    };
+    let found = match svc.store.node_by_addresses(&[mac.replace('-', ":")]).await {
+        Ok(found) => found,
+        Err(error) => {
+            tracing::error!(mac, err = %chain(&error), "boot script not made");
+            return StatusCode::SERVICE_UNAVAILABLE.into_response();
+        }
+    };
+    let Some(node) = found else {
+        tracing::info!(mac, "unknown machine asks for a boot script");
+        return if from_entry {
+            nothing()
+        } else {
+            text(script::unknown(&base))
+        };
+    };
+    let Some(offer) = Offer::of(&node).filter(|offer| offer.way == Way::Ipxe) else {
+        tracing::info!(node = %node.uuid, mac, "machine sent to its disk");
+        return text(script::disk(from_entry));
+    };
+    tracing::info!(node = %node.uuid, mac, "machine boots the ramdisk");
+    let kernel = address(&node, "deploy_kernel").unwrap_or_else(|| offer.url(&base, "vmlinuz"));
+    let initramfs =
+        address(&node, "deploy_ramdisk").unwrap_or_else(|| offer.url(&base, "initramfs"));
+    text(script::ramdisk(
+        &kernel,
+        &initramfs,
+        &params::command_line(&svc, &mac),
+    ))
+}
+
+async fn artefact(
+    State(svc): State<Arc<Service>>,
+    Path((token, name)): Path<(String, String)>,
+    method: Method,
+    headers: HeaderMap,
+) -> Response<Body> {
+    let Some(node) = svc.offers.get(&token) else {
+        return nothing();
+    };
+    let Ok(Some(node)) = svc.store.node_by_uuid(node).await else {
+        return nothing();
+    };
+    let Some(offer) = Offer::of(&node).filter(|offer| offer.token == token) else {
+        return nothing();
+    };
+    let parts = match (offer.way, name.as_str()) {
+        (Way::Ipxe, "vmlinuz") => one(path(&svc, &node, "deploy_kernel", "vmlinuz")).await,
+        (Way::Ipxe, "initramfs") => one(path(&svc, &node, "deploy_ramdisk", "initramfs")).await,
+        (Way::VirtualMedia, "boot.iso")
+            if internal::text(&node, internal::AGENT_TOKEN).is_some() =>
+        {
+            iso::parts(&svc, &node).await.map_err(|error| chain(&error))
+        }
+        _ => return nothing(),
+    };
+    match parts {
+        Ok(parts) => {
+            tracing::info!(node = %node.uuid, file = name, method = %method, "boot file served");
+            file::serve(&method, &headers, "application/octet-stream", parts)
+        }
+        Err(err) => {
+            tracing::error!(node = %node.uuid, file = name, err, "boot file not served");
+            nothing()
+        }
+    }
+}
+
+async fn one(path: PathBuf) -> Result<Vec<file::Part>, String> {
+    let part = file::whole(&path).await;
+    part.map(|part| vec![part])
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// A `driver_info` property that is a web address of its own.
+fn address(node: &Node, key: &str) -> Option<String> {
+    let text = node.driver_info.get(key).and_then(Value::as_str)?;
+    let is_url = text.starts_with("http://") || text.starts_with("https://");
+    // A space would end the word in the script.
+    (is_url && !text.contains(char::is_whitespace)).then(|| text.to_owned())
+}
+
+/// The file of a kernel or initramfs: the node's own, or the installation's.
+pub(crate) fn path(svc: &Service, node: &Node, key: &str, name: &str) -> PathBuf {
+    let own = node
+        .driver_info
+        .get(key)
+        .and_then(Value::as_str)
+        .filter(|text| !text.is_empty());
+    match own {
+        Some(own) => PathBuf::from(own.strip_prefix("file://").unwrap_or(own)),
+        None => svc.config.boot.ramdisk_dir.join(name),
+    }
+}
+
+/// A MAC address in either form, as lower case with hyphens.
+fn hyphens(mac: &str) -> Option<String> {
+    let mac = mac.to_ascii_lowercase().replace(':', "-");
+    let parts: Vec<&str> = mac.split('-').collect();
+    let good = parts.len() == 6
+        && parts
+            .iter()
+            .all(|part| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit()));
+    good.then_some(mac)
+}

@@ -1,0 +1,183 @@
+//! Settings of a conductor: the parts `[boot]`, `[conductor]` and `[agent]` of
+//! the server's configuration file, and where this conductor is.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// All that a conductor is told at its start.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Name of this conductor, as `reservation` and `conductor` show it.
+    pub host: String,
+    /// Folder for files of its own (composed boot images).
+    pub state_dir: PathBuf,
+    /// Base URL of the API as agents reach it, such as `https://192.0.2.1:6385`.
+    pub public_endpoint: Option<String>,
+    /// Network boot and virtual media.
+    pub boot: Boot,
+    /// Time-outs and habits.
+    pub conductor: Conductor,
+    /// What agents are told.
+    pub agent: Agent,
+    /// Times of waiting and polling that tests shorten; not in the file.
+    pub pace: Pace,
+}
+
+impl Config {
+    /// The defaults for a host and its folder.
+    pub fn new(host: impl Into<String>, state_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            host: host.into(),
+            state_dir: state_dir.into(),
+            public_endpoint: None,
+            boot: Boot::default(),
+            conductor: Conductor::default(),
+            agent: Agent::default(),
+            pace: Pace::default(),
+        }
+    }
+
+    /// Base URL of the boot listener, as machines and BMCs reach it.
+    pub fn boot_url(&self) -> Option<String> {
+        if let Some(url) = &self.boot.url {
+            return Some(url.trim_end_matches('/').to_owned());
+        }
+        let listen = self.boot.listen?;
+        (!listen.ip().is_unspecified()).then(|| format!("http://{listen}"))
+    }
+}
+
+/// `[boot]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Boot {
+    /// Address of the plain HTTP listener for boot artefacts; none: off.
+    pub listen: Option<SocketAddr>,
+    /// Its base URL, when machines reach it by another address than `listen`.
+    pub url: Option<String>,
+    /// Folder with `vmlinuz`, `initramfs` and `esp.img`.
+    pub ramdisk_dir: PathBuf,
+    /// Appended to the kernel command line.
+    pub extra_kernel_params: String,
+}
+
+impl Default for Boot {
+    fn default() -> Self {
+        Self {
+            listen: None,
+            url: None,
+            ramdisk_dir: PathBuf::from("/usr/share/wrought/ramdisk"),
+            extra_kernel_params: String::new(),
+        }
+    }
+}
+
+/// `[conductor]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Conductor {
+    /// Seconds of an agent's silence after which a deploy fails; 0: never.
+    pub deploy_callback_timeout: u64,
+    /// The same for cleaning.
+    pub clean_callback_timeout: u64,
+    /// Seconds between two looks for such time-outs.
+    pub check_interval: u64,
+    /// Seconds between two comparisons of power states; 0: never.
+    pub power_sync_interval: u64,
+    /// Seconds after which an agent that has not called counts as lost; told
+    /// to the agents, which call at 0.3 to 0.6 of it.
+    pub heartbeat_timeout: u64,
+    /// Seconds that a power change may take.
+    pub power_change_timeout: u64,
+    /// Seconds that a soft power off may take.
+    pub soft_power_off_timeout: u64,
+    /// Whether a machine that is found in another power state than recorded is
+    /// put back; otherwise the record follows the machine.
+    pub force_power_state_during_sync: bool,
+    /// Whether nodes are cleaned before they become available.
+    pub automated_clean: bool,
+    /// Operations that may run at the same time.
+    pub workers: usize,
+    /// Overrides the priority of `deploy.erase_devices` in automated cleaning;
+    /// 0: off.
+    pub erase_devices_priority: Option<i64>,
+    /// The same for `deploy.erase_devices_metadata`.
+    pub erase_devices_metadata_priority: Option<i64>,
+    /// Whether a machine is switched off when its deploy failed.
+    pub power_off_after_deploy_failure: bool,
+    /// How often a machine whose agent was lost is started anew within one
+    /// step.
+    pub step_recoveries: u32,
+    /// Boot mode of machines that nothing else is known of: `uefi` or `bios`.
+    pub default_boot_mode: String,
+    /// Whether an agent's certificate and `https` are required.
+    pub require_agent_tls: bool,
+}
+
+impl Default for Conductor {
+    fn default() -> Self {
+        Self {
+            deploy_callback_timeout: 1800,
+            clean_callback_timeout: 1800,
+            check_interval: 60,
+            power_sync_interval: 60,
+            heartbeat_timeout: 300,
+            power_change_timeout: 60,
+            soft_power_off_timeout: 600,
+            force_power_state_during_sync: true,
+            automated_clean: true,
+            workers: 64,
+            erase_devices_priority: None,
+            erase_devices_metadata_priority: None,
+            power_off_after_deploy_failure: true,
+            step_recoveries: 2,
+            default_boot_mode: "uefi".to_owned(),
+            require_agent_tls: true,
+        }
+    }
+}
+
+/// `[agent]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Agent {
+    /// Seconds between heartbeats, passed to the ramdisk when above 0.
+    pub heartbeat_interval: u64,
+}
+
+/// How long the conductor waits between looks.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    /// Between two questions to an agent at work.
+    pub agent_poll: Duration,
+    /// Between two questions to a BMC while power changes.
+    pub power_poll: Duration,
+    /// How long a request waits for a node's lock.
+    pub lock_wait: Duration,
+    /// Life of a lease.
+    pub lease: Duration,
+    /// Between two renewals of a lease.
+    pub renew: Duration,
+    /// How long an agent that was told to power off is waited for.
+    pub agent_power_off: Duration,
+    /// Silence of an agent's command port after which the agent counts as
+    /// gone, while a step runs.
+    pub agent_gone: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            agent_poll: Duration::from_secs(2),
+            power_poll: Duration::from_secs(1),
+            lock_wait: Duration::from_secs(3),
+            lease: Duration::from_secs(60),
+            renew: Duration::from_secs(10),
+            agent_power_off: Duration::from_secs(30),
+            agent_gone: Duration::from_secs(90),
+        }
+    }
+}

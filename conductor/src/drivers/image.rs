@@ -1,0 +1,132 @@
+//! What `instance_info` says of the image: checks, and what the agent is told.
+
+use serde_json::Value;
+use wrought_store::node::Node;
+use wrought_wire::image::ImageInfo;
+
+use crate::error::Error;
+
+/// Properties of `driver_info` that name the ramdisk.
+pub(super) const RAMDISK_PROPERTIES: &[(&str, &str)] = &[
+    (
+        "deploy_kernel",
+        "URL or path of another deploy kernel than the installation's. Optional.",
+    ),
+    (
+        "deploy_ramdisk",
+        "URL or path of another deploy initramfs. Optional.",
+    ),
+    (
+        "deploy_iso",
+        "URL of a bootable deploy image for virtual media. Optional.",
+    ),
+];
+
+fn text<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
+    node.instance_info
+        .get(key)
+        .and_then(Value::as_str)
+        .filter(|text| !text.is_empty())
+}
+
+/// Whether the instance says enough to be deployed.
+pub(super) fn validate(node: &Node) -> Result<(), Error> {
+    let missing = |keys: &str| {
+        Err(Error::Invalid(format!(
+            "Cannot validate image information for node {} because one or more parameters are \
+             missing from its instance_info. Missing are: [{keys}]",
+            node.uuid
+        )))
+    };
+    let Some(source) = text(node, "image_source") else {
+        return missing("'image_source'");
+    };
+    if !source.starts_with("http://") && !source.starts_with("https://") {
+        return Err(Error::Invalid(format!(
+            "Node {}: instance_info image_source {source:?} cannot be deployed: expected an \
+             http:// or https:// URL",
+            node.uuid
+        )));
+    }
+    let hash = text(node, "image_os_hash_algo").zip(text(node, "image_os_hash_value"));
+    if hash.is_none() && text(node, "image_checksum").is_none() {
+        return missing("'image_checksum', or 'image_os_hash_algo' and 'image_os_hash_value'");
+    }
+    let kernel = ["kernel", "ramdisk"]
+        .iter()
+        .any(|key| text(node, key).is_some());
+    if kernel || text(node, "image_type").is_some_and(|kind| kind != "whole-disk") {
+        return Err(Error::Invalid(format!(
+            "Node {}: instance_info describes a partition image (image_type, kernel, ramdisk); \
+             only whole-disk images can be deployed",
+            node.uuid
+        )));
+    }
+    Ok(())
+}
+
+/// The parameter `image_info` of the write.
+pub(super) fn info(node: &Node, boot_mode: &str) -> ImageInfo {
+    let owned = |key: &str| text(node, key).map(str::to_owned);
+    let source = owned("image_source").unwrap_or_default();
+    let path = source.split(['?', '#']).next().unwrap_or_default();
+    let id = path
+        .rsplit('/')
+        .find(|part| !part.is_empty())
+        .unwrap_or_default()
+        .to_owned();
+    ImageInfo {
+        id,
+        disk_format: owned("image_disk_format"),
+        container_format: owned("image_container_format"),
+        os_hash_algo: owned("image_os_hash_algo"),
+        os_hash_value: owned("image_os_hash_value"),
+        checksum: owned("image_checksum"),
+        stream_raw_images: Some(true),
+        node_uuid: Some(node.uuid.to_string()),
+        deploy_boot_mode: Some(boot_mode.to_owned()),
+        urls: vec![source],
+        ..ImageInfo::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::info;
+    use super::validate;
+    use crate::testing::node;
+
+    #[test]
+    fn names_what_is_missing() {
+        let mut node = node("redfish");
+        let set = |node: &mut wrought_store::Node, key: &str, value: &str| {
+            node.instance_info.insert(key.to_owned(), json!(value));
+        };
+        let error = validate(&node).unwrap_err().to_string();
+        assert!(error.ends_with("Missing are: ['image_source']"), "{error}");
+        set(&mut node, "image_source", "file:///etc/shadow");
+        assert!(validate(&node).unwrap_err().to_string().contains("http"));
+        set(
+            &mut node,
+            "image_source",
+            "https://images.test/a/debian.qcow2?sig=1",
+        );
+        assert!(
+            validate(&node)
+                .unwrap_err()
+                .to_string()
+                .contains("image_checksum")
+        );
+        set(&mut node, "image_os_hash_algo", "sha256");
+        assert!(validate(&node).is_err(), "a kind of hash without its value");
+        set(&mut node, "image_os_hash_value", "00");
+        validate(&node).unwrap();
+        let info = info(&node, "uefi");
+        assert_eq!(info.id, "debian.qcow2");
+        assert_eq!(info.urls, ["https://images.test/a/debian.qcow2?sig=1"]);
+        set(&mut node, "image_type", "partition");
+        assert!(validate(&node).is_err());
+    }
+}

@@ -1,0 +1,188 @@
+//! What goes wrong in a conductor, and how the API is told.
+
+use uuid::Uuid;
+use wrought_wire::state::ProvisionState;
+
+use crate::agent;
+use crate::machine::Rejected;
+
+/// An error of another library whose own type does not matter here.
+pub type Source = Box<dyn std::error::Error + Send + Sync>;
+
+/// A failed operation. Each layer says one clause; [`chain`] joins them.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No such node.
+    #[error("Node {0} could not be found.")]
+    NodeNotFound(String),
+    /// No such thing, whole sentence.
+    #[error("{0}")]
+    NotFound(String),
+    /// Somebody works on the node.
+    #[error(
+        "Node {node} is locked by host {host}, please retry after the current operation is completed."
+    )]
+    Locked {
+        /// The node.
+        node: Uuid,
+        /// Who has it.
+        host: String,
+    },
+    /// Our lock on the node ran out or was taken over; nothing may be touched
+    /// any more.
+    #[error("the lock on node {0} is no longer ours")]
+    LeaseLost(Uuid),
+    /// The state machine has no such edge.
+    #[error(transparent)]
+    Rejected(#[from] Rejected),
+    /// A verb that the state does not allow.
+    #[error(
+        "The requested action \"{verb}\" can not be performed on node \"{node}\" while it is in state \"{state}\"."
+    )]
+    WrongState {
+        /// As it was asked for.
+        verb: String,
+        /// The node.
+        node: Uuid,
+        /// Its state.
+        state: ProvisionState,
+    },
+    /// The request or the node's settings are wrong; whole sentence.
+    #[error("{0}")]
+    Invalid(String),
+    /// The present state of things forbids it; whole sentence.
+    #[error("{0}")]
+    Conflict(String),
+    /// The operator forbade it; whole sentence.
+    #[error("{0}")]
+    Forbidden(String),
+    /// The driver has no such thing.
+    #[error("Driver {driver} does not support {extension} (disabled or not implemented).")]
+    Unsupported {
+        /// The hardware type or interface.
+        driver: String,
+        /// What was asked for.
+        extension: String,
+    },
+    /// Everybody is at work.
+    #[error("{0}")]
+    Busy(String),
+    /// The BMC did not do it.
+    #[error("BMC of node {node}: {action}")]
+    Bmc {
+        /// The node.
+        node: Uuid,
+        /// What was tried.
+        action: String,
+        /// What the BMC or the connection said.
+        #[source]
+        source: Source,
+    },
+    /// The machine did not reach the power state in time.
+    #[error("node {node} did not reach {wanted} within {seconds} s: the BMC says {found}")]
+    PowerTimeout {
+        /// The node.
+        node: Uuid,
+        /// Wanted state.
+        wanted: &'static str,
+        /// Time given.
+        seconds: u64,
+        /// State seen last.
+        found: String,
+    },
+    /// The agent did not do it.
+    #[error("agent of node {node}: {action}")]
+    Agent {
+        /// The node.
+        node: Uuid,
+        /// What was tried.
+        action: String,
+        /// What happened.
+        #[source]
+        source: agent::Error,
+    },
+    /// The database did not do it.
+    #[error("database: {action}")]
+    Store {
+        /// What was tried.
+        action: &'static str,
+        /// Why not.
+        #[source]
+        source: Source,
+    },
+    /// A boot artefact cannot be made or read.
+    #[error("boot file {path}: {action}")]
+    BootFile {
+        /// The file.
+        path: String,
+        /// What was tried.
+        action: &'static str,
+        /// Why not.
+        #[source]
+        source: Source,
+    },
+    /// A step failed; whole sentence.
+    #[error("{0}")]
+    Step(String),
+}
+
+impl Error {
+    /// Whether the lock was lost, after which nothing may be written.
+    pub fn is_lease_lost(&self) -> bool {
+        matches!(self, Self::LeaseLost(_))
+    }
+}
+
+/// The error and its sources in one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut at = error.source();
+    while let Some(source) = at {
+        let clause = source.to_string();
+        // Some libraries repeat their source in their own text.
+        if !text.ends_with(&clause) {
+            text.push_str(": ");
+            text.push_str(&clause);
+        }
+        at = source.source();
+    }
+    text
+}
+
+impl From<Error> for wrought_rpc::Error {
+    fn from(error: Error) -> Self {
+        use wrought_rpc::Kind;
+        let kind = match &error {
+            Error::NodeNotFound(_) | Error::NotFound(_) => Kind::NotFound,
+            Error::Locked { .. } => Kind::NodeLocked,
+            Error::Rejected(_) | Error::WrongState { .. } => Kind::InvalidState,
+            Error::Invalid(_) => Kind::InvalidParameter,
+            Error::Conflict(_) => Kind::Conflict,
+            Error::Forbidden(_) => Kind::Forbidden,
+            Error::Unsupported { .. } => Kind::Unsupported,
+            Error::Busy(_) => Kind::Busy,
+            Error::Bmc { .. } | Error::PowerTimeout { .. } | Error::Agent { .. } => Kind::Hardware,
+            Error::LeaseLost(_) | Error::Store { .. } | Error::BootFile { .. } | Error::Step(_) => {
+                Kind::Internal
+            }
+        };
+        Self::new(kind, chain(&error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Error;
+    use super::chain;
+
+    #[test]
+    fn chain_joins_each_layer_once() {
+        let inner = std::io::Error::other("no route to host");
+        let error = Error::Store {
+            action: "read a node",
+            source: Box::new(inner),
+        };
+        assert_eq!(chain(&error), "database: read a node: no route to host");
+    }
+}

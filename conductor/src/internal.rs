@@ -1,0 +1,97 @@
+//! Keys of `driver_internal_info`: Ironic's, which clients and agents know, and
+//! our own.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use wrought_store::node::Node;
+
+/// Base URL of the running agent.
+pub(crate) const AGENT_URL: &str = "agent_url";
+/// Version of the running agent.
+pub(crate) const AGENT_VERSION: &str = "agent_version";
+/// When the agent last called.
+pub(crate) const AGENT_LAST_HEARTBEAT: &str = "agent_last_heartbeat";
+/// Certificate of the running agent, PEM.
+pub(crate) const AGENT_VERIFY_CA: &str = "agent_verify_ca";
+/// Token of the running agent.
+pub(crate) const AGENT_TOKEN: &str = "agent_secret_token";
+/// Whether the token travels in the boot image.
+pub(crate) const AGENT_TOKEN_PREGENERATED: &str = "agent_secret_token_pregenerated";
+/// Versions of the agent's hardware managers.
+pub(crate) const HARDWARE_MANAGER_VERSION: &str = "hardware_manager_version";
+/// When our last power action on the machine ended.
+pub(crate) const LAST_POWER_STATE_CHANGE: &str = "last_power_state_change";
+/// Whether the image has its own partition table.
+pub(crate) const IS_WHOLE_DISK_IMAGE: &str = "is_whole_disk_image";
+/// Root of the written image, as the agent told it.
+pub(crate) const ROOT_UUID: &str = "root_uuid_or_disk_id";
+/// Largest memory of the agent's process while it wrote an image.
+pub(crate) const AGENT_PEAK_RSS: &str = "agent_peak_rss_bytes";
+/// Epoch of the lease under which the agent was last given work.
+pub(crate) const LOCK_EPOCH: &str = "lock_epoch";
+/// Progress of the running step.
+pub(crate) const PROGRESS: &str = "wrought_progress";
+/// What a wait state waits for: [`crate::steps::Wait`].
+pub(crate) const WAIT: &str = "wrought_wait";
+/// How often the running step was begun.
+pub(crate) const ATTEMPT: &str = "wrought_attempt";
+/// How often the machine was started anew within the running step.
+pub(crate) const RECOVERIES: &str = "wrought_recoveries";
+/// Last command of the agent before the running step was given to it.
+pub(crate) const MARKER: &str = "wrought_marker";
+/// Boot artefacts that are on offer to the machine: [`crate::boot::Offer`].
+pub(crate) const BOOT: &str = "wrought_boot";
+/// Copy of the instance's data, from tear-down to the end of cleaning.
+pub(crate) const INSTANCE: &str = "wrought_instance";
+
+/// Reads a string.
+pub(crate) fn text<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
+    node.driver_internal_info.get(key)?.as_str()
+}
+
+/// Reads anything; none when it is absent or of another shape.
+pub(crate) fn read<T: DeserializeOwned>(node: &Node, key: &str) -> Option<T> {
+    let value = node.driver_internal_info.get(key)?;
+    serde_json::from_value(value.clone()).ok()
+}
+
+/// Reads a count, 0 when absent.
+pub(crate) fn count(node: &Node, key: &str) -> u64 {
+    node.driver_internal_info
+        .get(key)
+        .and_then(Value::as_u64)
+        .unwrap_or(0)
+}
+
+/// Stores anything.
+pub(crate) fn set(node: &mut Node, key: &str, value: impl Serialize) {
+    // Our own plain types always have a JSON form.
+    let value = serde_json::to_value(value).unwrap_or(Value::Null);
+    node.driver_internal_info.insert(key.to_owned(), value);
+}
+
+/// Removes keys.
+pub(crate) fn clear(node: &mut Node, keys: &[&str]) {
+    for key in keys {
+        node.driver_internal_info.remove(*key);
+    }
+}
+
+/// Forgets the running agent: after a power action of ours, or before a flow
+/// that boots a fresh one. Its token is worth nothing from now on.
+pub(crate) fn forget_agent(node: &mut Node) {
+    clear(
+        node,
+        &[
+            AGENT_URL,
+            AGENT_VERIFY_CA,
+            AGENT_TOKEN,
+            AGENT_TOKEN_PREGENERATED,
+            "agent_cached_clean_steps",
+            "agent_cached_deploy_steps",
+            "agent_cached_clean_steps_refreshed",
+            "agent_cached_deploy_steps_refreshed",
+        ],
+    );
+}

@@ -1,0 +1,57 @@
+//! Periodic tasks. None overlaps with itself; each ends with the conductor.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::MissedTickBehavior;
+
+use crate::error::chain;
+use crate::service::Service;
+
+pub(crate) mod power_sync;
+mod timeouts;
+
+/// Seconds between two signs of life of the conductor.
+const KEEPALIVE: u64 = 10;
+
+#[derive(Debug, Clone, Copy)]
+enum Chore {
+    Keepalive,
+    Timeouts,
+    PowerSync,
+}
+
+/// Starts all of them.
+pub(crate) fn start(svc: &Arc<Service>) {
+    let config = &svc.config.conductor;
+    every(svc, KEEPALIVE, Chore::Keepalive);
+    every(svc, config.check_interval, Chore::Timeouts);
+    every(svc, config.power_sync_interval, Chore::PowerSync);
+}
+
+fn every(svc: &Arc<Service>, seconds: u64, chore: Chore) {
+    if seconds == 0 {
+        return;
+    }
+    let owner = Arc::clone(svc);
+    svc.spawn(async move {
+        let mut ticks = tokio::time::interval(Duration::from_secs(seconds));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // The first tick comes at once.
+        ticks.tick().await;
+        loop {
+            ticks.tick().await;
+            match chore {
+                Chore::Keepalive => keepalive(&owner).await,
+                Chore::Timeouts => timeouts::check(&owner).await,
+                Chore::PowerSync => power_sync::run(&owner).await,
+            }
+        }
+    });
+}
+
+async fn keepalive(svc: &Arc<Service>) {
+    if let Err(error) = svc.store.touch_conductor(&svc.config.host).await {
+        tracing::warn!(err = %chain(&error), "no sign of life written");
+    }
+}

@@ -1,0 +1,276 @@
+//! Requests: `PUT …/states/provision` and `PUT …/states/power`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use uuid::Uuid;
+use wrought_rpc::ProvisionRequest;
+use wrought_store::node::Node;
+use wrought_wire::state::PowerTarget;
+use wrought_wire::state::ProvisionState;
+use wrought_wire::state::Verb;
+
+use crate::error::Error;
+use crate::flows;
+use crate::flows::Work;
+use crate::flows::abort;
+use crate::internal;
+use crate::machine;
+use crate::machine::Effect;
+use crate::machine::Transition;
+use crate::power;
+use crate::service::Service;
+use crate::steps;
+use crate::steps::Kind;
+use crate::steps::list;
+use crate::task::Task;
+use crate::task::store;
+use crate::validate;
+
+/// Starts a provisioning operation.
+pub(crate) async fn provision(
+    svc: &Arc<Service>,
+    uuid: Uuid,
+    request: ProvisionRequest,
+) -> Result<(), Error> {
+    let read = svc
+        .store
+        .node_by_uuid(uuid)
+        .await
+        .map_err(store("read a node"))?;
+    let node = read.ok_or_else(|| Error::NodeNotFound(uuid.to_string()))?;
+    if let Err(error) = legal(&node, request.verb) {
+        return Err(match node.reservation {
+            Some(host) => Error::Locked { node: uuid, host },
+            None => error,
+        });
+    }
+    supported(&node, request.verb)?;
+    let permit = svc.permit()?;
+    let mut task = Task::take(svc, uuid, svc.config.pace.lock_wait).await?;
+    let begun = match legal(&task.node, request.verb) {
+        Ok(edge) => begin(&mut task, &request, edge).await,
+        Err(error) => Err(error),
+    };
+    match begun {
+        Ok(Some(effect)) => flows::spawn(svc, task, Work::Start(effect), permit),
+        Ok(None) => {
+            task.release().await;
+            svc.watch(uuid);
+        }
+        Err(error) => {
+            task.release().await;
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Whether the node's state allows the verb.
+fn legal(node: &Node, verb: Verb) -> Result<Transition, Error> {
+    machine::next(node.provision_state, verb.into()).map_err(|_| Error::WrongState {
+        verb: verb.as_str().to_owned(),
+        node: node.uuid,
+        state: node.provision_state,
+    })
+}
+
+/// Whether there is anything behind the verb for this node.
+fn supported(node: &Node, verb: Verb) -> Result<(), Error> {
+    let extension = match (verb, node.provision_state) {
+        (Verb::Inspect, _) => "inspect",
+        (Verb::Rescue | Verb::Unrescue, _) => "rescue",
+        (Verb::Service, _) => "service",
+        (Verb::Adopt, _) => "adopt",
+        (Verb::Abort, state) if Kind::of(state).is_none() => "abort",
+        (Verb::Unhold, state) if Kind::of(state).is_none() => "unhold",
+        _ => return Ok(()),
+    };
+    Err(Error::Unsupported {
+        driver: node.driver.clone(),
+        extension: extension.to_owned(),
+    })
+}
+
+/// The part of a request that the caller waits for. Gives what is to be done
+/// in the background.
+async fn begin(
+    task: &mut Task,
+    request: &ProvisionRequest,
+    edge: Transition,
+) -> Result<Option<Effect>, Error> {
+    match request.verb {
+        Verb::Active | Verb::Deploy | Verb::Rebuild => deploy(task, request).await?,
+        Verb::Deleted | Verb::Undeploy => delete(task)?,
+        Verb::Provide => provide(task).await?,
+        Verb::Clean => clean(task, request).await?,
+        Verb::Abort => return stop(task).await,
+        Verb::Manage
+        | Verb::Unhold
+        | Verb::Inspect
+        | Verb::Adopt
+        | Verb::Rescue
+        | Verb::Unrescue
+        | Verb::Service => {}
+    }
+    if edge.effect.is_some() {
+        task.node.last_error = None;
+    }
+    let target = match request.verb {
+        Verb::Clean => Some(ProvisionState::Manageable),
+        Verb::Unhold => task.node.target_provision_state,
+        _ => None,
+    };
+    let moved = task.transition(request.verb.into(), target).await?;
+    Ok(moved.effect)
+}
+
+fn in_maintenance(node: &Node, operation: &str) -> Result<(), Error> {
+    if !node.maintenance {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "The {operation} operation can't be performed on node {} because it's in maintenance mode.",
+        node.uuid
+    )))
+}
+
+fn not_protected(node: &Node) -> Result<(), Error> {
+    if !node.protected {
+        return Ok(());
+    }
+    Err(Error::Forbidden(format!(
+        "Node {} is protected and cannot be undeployed, rebuilt or deleted",
+        node.uuid
+    )))
+}
+
+async fn deploy(task: &mut Task, request: &ProvisionRequest) -> Result<(), Error> {
+    let rebuild = request.verb == Verb::Rebuild;
+    in_maintenance(
+        &task.node,
+        if rebuild {
+            "rebuilding"
+        } else {
+            "provisioning"
+        },
+    )?;
+    if rebuild {
+        not_protected(&task.node)?;
+    }
+    let node = &mut task.node;
+    steps::forget(node, Kind::Deploy);
+    internal::clear(node, &[internal::ROOT_UUID, internal::AGENT_PEAK_RSS]);
+    internal::set(node, internal::IS_WHOLE_DISK_IMAGE, true);
+    match &request.configdrive {
+        Some(Value::Null) | None => {}
+        Some(drive) => {
+            node.instance_info
+                .insert("configdrive".to_owned(), drive.clone());
+        }
+    }
+    match &request.deploy_steps {
+        Some(steps) => internal::set(node, flows::deploy::REQUESTED, steps),
+        None => internal::clear(node, &[flows::deploy::REQUESTED]),
+    }
+    let svc = Arc::clone(&task.svc);
+    validate::deploy(&svc, &task.node).await?;
+    internal::forget_agent(&mut task.node);
+    Ok(())
+}
+
+fn delete(task: &mut Task) -> Result<(), Error> {
+    not_protected(&task.node)?;
+    validate::power(&task.svc, &task.node)?;
+    steps::forget(&mut task.node, Kind::Deploy);
+    Ok(())
+}
+
+async fn provide(task: &mut Task) -> Result<(), Error> {
+    if task.node.retired {
+        return Err(Error::Invalid(format!(
+            "Node {} can not have its provision state changed to available: it is retired.",
+            task.node.uuid
+        )));
+    }
+    let svc = Arc::clone(&task.svc);
+    if task
+        .node
+        .automated_clean
+        .unwrap_or(svc.config.conductor.automated_clean)
+    {
+        validate::clean(&svc, &task.node).await?;
+    }
+    steps::forget(&mut task.node, Kind::Clean);
+    internal::forget_agent(&mut task.node);
+    Ok(())
+}
+
+async fn clean(task: &mut Task, request: &ProvisionRequest) -> Result<(), Error> {
+    let given = request.clean_steps.as_deref().unwrap_or_default();
+    let given = list::requested(given, "clean_steps")?;
+    if given.is_empty() {
+        return Err(Error::Invalid(
+            "\"clean_steps\" is required when setting target provision state to clean".to_owned(),
+        ));
+    }
+    let svc = Arc::clone(&task.svc);
+    validate::clean(&svc, &task.node).await?;
+    let node = &mut task.node;
+    steps::forget(node, Kind::Clean);
+    internal::forget_agent(node);
+    internal::set(node, &Kind::Clean.list_key(), &given);
+    Ok(())
+}
+
+/// Abort: at once, or after the step that must not be cut short.
+async fn stop(task: &mut Task) -> Result<Option<Effect>, Error> {
+    let Some(kind) = Kind::of(task.node.provision_state) else {
+        return Ok(None);
+    };
+    let current = kind.current_mut(&mut task.node);
+    let abortable = current
+        .get("abortable")
+        .and_then(Value::as_bool)
+        .unwrap_or(false);
+    if !current.is_empty() && !abortable {
+        current.insert("abort_after".to_owned(), Value::Bool(true));
+        task.save().await?;
+        return Ok(None);
+    }
+    abort::mark(task, kind, None).await?;
+    Ok(Some(Effect::CleanUp))
+}
+
+/// Starts a power change.
+pub(crate) async fn change_power(
+    svc: &Arc<Service>,
+    uuid: Uuid,
+    target: PowerTarget,
+    timeout: Option<u32>,
+) -> Result<(), Error> {
+    let permit = svc.permit()?;
+    let mut task = Task::take(svc, uuid, svc.config.pace.lock_wait).await?;
+    let begun = async {
+        validate::power(svc, &task.node)?;
+        let node = &mut task.node;
+        node.target_power_state = Some(power::goal(target));
+        // A failed operation's reason outlives a power request.
+        if !node.provision_state.is_failure() {
+            node.last_error = None;
+        }
+        task.save().await
+    };
+    match begun.await {
+        Ok(()) => {
+            let timeout = timeout.map(|seconds| Duration::from_secs(seconds.into()));
+            flows::spawn(svc, task, Work::Power(target, timeout), permit);
+            Ok(())
+        }
+        Err(error) => {
+            task.release().await;
+            Err(error)
+        }
+    }
+}

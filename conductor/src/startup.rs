@@ -1,0 +1,77 @@
+//! What an earlier life of this conductor left behind.
+
+use std::sync::Arc;
+
+use wrought_store::NodeQuery;
+use wrought_store::node::Node;
+use wrought_wire::state::PowerState;
+use wrought_wire::state::PowerTarget;
+
+use crate::error::Error;
+use crate::error::chain;
+use crate::flows;
+use crate::flows::Work;
+use crate::flows::failure;
+use crate::machine;
+use crate::service::Service;
+use crate::task::Task;
+use crate::task::store;
+
+/// Frees this host's locks and goes on with each node from its record.
+pub(crate) async fn go_on(svc: &Arc<Service>) -> Result<(), Error> {
+    let freed = svc.store.release_all(&svc.config.host).await;
+    let freed = freed.map_err(store("free locks"))?;
+    if !freed.is_empty() {
+        tracing::info!(nodes = freed.len(), "locks of an earlier life freed");
+    }
+    let query = NodeQuery {
+        include_children: true,
+        ..NodeQuery::default()
+    };
+    let nodes = svc
+        .store
+        .list_nodes(&query)
+        .await
+        .map_err(store("list nodes"))?;
+    for node in nodes {
+        if let Some(work) = left_behind(&node) {
+            let svc = Arc::clone(svc);
+            svc.clone()
+                .spawn(async move { take_up(&svc, &node, work).await });
+        } else if machine::is_waiting(node.provision_state) {
+            svc.watch(node.uuid);
+        }
+    }
+    Ok(())
+}
+
+fn left_behind(node: &Node) -> Option<Work> {
+    if machine::is_working(node.provision_state) {
+        return Some(Work::Restart);
+    }
+    if failure::has_leftovers(node) {
+        return Some(Work::PutAway);
+    }
+    // A power request is a target: it is simply brought about.
+    match node.target_power_state? {
+        PowerState::On => Some(Work::Power(PowerTarget::On, None)),
+        PowerState::Off => Some(Work::Power(PowerTarget::Off, None)),
+        PowerState::Error => None,
+    }
+}
+
+async fn take_up(svc: &Arc<Service>, node: &Node, work: Work) {
+    let Ok(permit) = Arc::clone(&svc.workers).acquire_owned().await else {
+        return;
+    };
+    match Task::take(svc, node.uuid, svc.config.pace.lock_wait).await {
+        // A request may have come in between.
+        Ok(task) if task.node.provision_state == node.provision_state => {
+            flows::run(task, work).await;
+        }
+        Ok(task) => task.release().await,
+        Err(error) => tracing::warn!(node = %node.uuid, err = %chain(&error), "not gone on with"),
+    }
+    drop(permit);
+    svc.watch(node.uuid);
+}

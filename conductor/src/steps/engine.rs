@@ -1,0 +1,215 @@
+//! Runs a list of steps: each is begun in the journal before anything is done
+//! and ended in it, in the transaction that moves the node on.
+
+use serde_json::Value;
+use wrought_store::journal::Phase;
+use wrought_wire::step::Step;
+
+use crate::drivers;
+use crate::error::Error;
+use crate::internal;
+use crate::machine::Event;
+use crate::steps;
+use crate::steps::Kind;
+use crate::steps::Outcome;
+use crate::steps::Wait;
+use crate::steps::inband;
+use crate::steps::list;
+use crate::steps::name;
+use crate::task::Row;
+use crate::task::Task;
+
+/// How far a run of the list came.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Ran {
+    /// To its end.
+    Finished,
+    /// To a wait state.
+    Waiting,
+}
+
+/// Runs the list from its place on. The node is in the working state.
+pub(crate) async fn run(task: &mut Task, kind: Kind) -> Result<Ran, Error> {
+    loop {
+        let steps = steps::steps(&task.node, kind).unwrap_or_default();
+        let index = steps::index(&task.node, kind).unwrap_or(0);
+        let Some(step) = steps.get(index) else {
+            return Ok(Ran::Finished);
+        };
+        begin(task, kind, index, step).await?;
+        let outcome = drivers::deploy(&task.node)?.run(task, kind, step).await?;
+        match outcome {
+            Outcome::Done => {
+                complete(task, kind);
+                task.save().await?;
+            }
+            Outcome::Wait(wait) => return suspend(task, kind, wait).await,
+        }
+    }
+}
+
+/// After a crash in the working state: finds out what became of the step that
+/// was begun, then goes on.
+pub(crate) async fn restart(task: &mut Task, kind: Kind) -> Result<Ran, Error> {
+    if steps::index(&task.node, kind).is_none() && task.node_has_agent() {
+        // The list was about to be made.
+        return begin_list(task, kind).await;
+    }
+    let begun = !kind.current(&task.node).is_empty();
+    let (Some(step), true) = (current(task, kind), begun) else {
+        return run(task, kind).await;
+    };
+    let in_band = drivers::deploy(&task.node)?.is_in_band(&step);
+    if in_band && let Some(Outcome::Wait(wait)) = inband::adopt(task, kind).await? {
+        tracing::info!(node = %task.node.uuid, step = name(&step), "step found in the agent");
+        return suspend(task, kind, wait).await;
+    }
+    // The agent says that it never got the step, or the conductor itself was
+    // at it.
+    if !in_band && !list::is_repeatable(&step) {
+        return Err(Error::Step(format!(
+            "step {} was begun before conductor {} stopped; whether it was done is not known, \
+             and it must not run twice",
+            name(&step),
+            task.svc.config.host
+        )));
+    }
+    run(task, kind).await
+}
+
+/// The agent has called: makes the list where it is not known yet, and checks
+/// it, then runs it.
+pub(crate) async fn begin_list(task: &mut Task, kind: Kind) -> Result<Ran, Error> {
+    let in_band = inband::fetch(task, kind).await?;
+    let mut known = in_band;
+    known.extend(drivers::deploy(&task.node)?.steps(kind, &task.node));
+    let list = match steps::steps(&task.node, kind) {
+        // Automated cleaning takes what there is.
+        None => list::automated_clean(known, &task.svc.config.conductor),
+        Some(given) => list::manual_clean(&given, &known)?,
+    };
+    start_list(task, kind, &list).await
+}
+
+/// Runs a list that is known from the start.
+pub(crate) async fn start_list(task: &mut Task, kind: Kind, list: &[Step]) -> Result<Ran, Error> {
+    internal::set(&mut task.node, &kind.list_key(), list);
+    internal::set(&mut task.node, &kind.index_key(), 0);
+    internal::clear(&mut task.node, &[internal::RECOVERIES]);
+    kind.current_mut(&mut task.node).clear();
+    let names: Vec<String> = list.iter().map(name).collect();
+    let text = format!(
+        "Starting {} with steps=[{}]",
+        kind.event_type(),
+        names.join(", ")
+    );
+    task.history("INFO", kind.event_type(), &text);
+    task.save().await?;
+    run(task, kind).await
+}
+
+/// A fresh agent of a deploy has called: takes note of its steps and, once,
+/// checks that it has those of the list.
+pub(crate) async fn check_list(task: &mut Task, kind: Kind) -> Result<(), Error> {
+    let known = inband::fetch(task, kind).await?;
+    let deploy = drivers::deploy(&task.node)?;
+    let own = deploy.steps(kind, &task.node);
+    let index = steps::index(&task.node, kind).unwrap_or(0);
+    let mut steps = steps::steps(&task.node, kind).unwrap_or_default();
+    for step in steps.iter_mut().skip(index) {
+        if list::find(&own, step).is_some() {
+            continue;
+        }
+        let Some(twin) = list::find(&known, step) else {
+            return Err(Error::Step(format!(
+                "{} step {} is not known: neither the node's interfaces nor its agent have it",
+                kind.as_str(),
+                name(step)
+            )));
+        };
+        *step = Step {
+            priority: step.priority,
+            args: step.args.clone(),
+            ..twin.clone()
+        };
+    }
+    internal::set(&mut task.node, &kind.list_key(), &steps);
+    internal::set(&mut task.node, "steps_validated", true);
+    Ok(())
+}
+
+/// The step at the list's place.
+pub(crate) fn current(task: &Task, kind: Kind) -> Option<Step> {
+    let index = steps::index(&task.node, kind)?;
+    steps::steps(&task.node, kind)?.into_iter().nth(index)
+}
+
+async fn begin(task: &mut Task, kind: Kind, index: usize, step: &Step) -> Result<(), Error> {
+    let deploy = drivers::deploy(&task.node)?;
+    if deploy.is_in_band(step) {
+        inband::mark(task).await?;
+    }
+    let attempt = internal::count(&task.node, internal::ATTEMPT) + 1;
+    let node = &mut task.node;
+    internal::set(node, internal::ATTEMPT, attempt);
+    internal::set(node, &kind.index_key(), index);
+    internal::clear(node, &[internal::WAIT, internal::PROGRESS]);
+    *kind.current_mut(node) = steps::as_map(step);
+    note(task, kind, Phase::Started, None);
+    task.save().await?;
+    tracing::info!(node = %task.node.uuid, step = name(step), attempt, "step begun");
+    Ok(())
+}
+
+/// Moves the place behind the step that has ended; the caller saves.
+pub(crate) fn complete(task: &mut Task, kind: Kind) {
+    note(task, kind, Phase::Succeeded, None);
+    let index = steps::index(&task.node, kind).unwrap_or(0);
+    tracing::info!(node = %task.node.uuid, kind = kind.as_str(), index, "step done");
+    let node = &mut task.node;
+    internal::set(node, &kind.index_key(), index + 1);
+    kind.current_mut(node).clear();
+    internal::clear(
+        node,
+        &[
+            internal::WAIT,
+            internal::ATTEMPT,
+            internal::RECOVERIES,
+            internal::MARKER,
+            internal::PROGRESS,
+        ],
+    );
+}
+
+/// Goes to the wait state.
+pub(crate) async fn suspend(task: &mut Task, kind: Kind, wait: Wait) -> Result<Ran, Error> {
+    internal::set(&mut task.node, internal::WAIT, &wait);
+    let detail = serde_json::to_string(&wait).ok();
+    note(task, kind, Phase::Waiting, detail);
+    let target = task.node.target_provision_state;
+    task.transition(Event::Wait, target).await?;
+    Ok(Ran::Waiting)
+}
+
+/// Adds a row about the present step to the journal.
+pub(crate) fn note(task: &mut Task, kind: Kind, phase: Phase, detail: Option<String>) {
+    let step = current(task, kind).map_or_else(|| "prepare".to_owned(), |step| name(&step));
+    let index = steps::index(&task.node, kind).unwrap_or(0);
+    let attempt = internal::count(&task.node, internal::ATTEMPT).max(1);
+    task.journal(Row {
+        kind: kind.as_str(),
+        index: u32::try_from(index).unwrap_or(u32::MAX),
+        step: &step,
+        attempt: u32::try_from(attempt).unwrap_or(u32::MAX),
+        phase,
+        detail,
+    });
+}
+
+/// The result that a step's command carries: `deploy_result`, `clean_result`.
+pub(crate) fn result_of(kind: Kind, result: &Value) -> Value {
+    result
+        .get(format!("{}_result", kind.as_str()))
+        .cloned()
+        .unwrap_or_default()
+}

@@ -1,0 +1,53 @@
+//! Booting the deploy ramdisk, and putting away what that took.
+
+use wrought_wire::state::PowerTarget;
+
+use crate::drivers;
+use crate::error::Error;
+use crate::error::chain;
+use crate::internal;
+use crate::power;
+use crate::task::Task;
+
+/// Switches the machine off, sets it up for the ramdisk, switches it on. May
+/// be done again at any time.
+pub(crate) async fn boot(task: &mut Task) -> Result<(), Error> {
+    power::set(task, PowerTarget::Off, None).await?;
+    // Also where the power interface cannot tell off from on.
+    internal::forget_agent(&mut task.node);
+    drivers::boot(&task.node)?.prepare_ramdisk(task).await?;
+    task.save().await?;
+    power::set(task, PowerTarget::On, None).await
+}
+
+/// Takes everything back that was put up for the ramdisk, and switches the
+/// machine off when `off` says so.
+pub(crate) async fn put_away(task: &mut Task, off: bool) -> Result<(), Error> {
+    if off {
+        power::set(task, PowerTarget::Off, None).await?;
+    }
+    task.confirm().await?;
+    drivers::boot(&task.node)?.clean_up_ramdisk(task).await?;
+    internal::forget_agent(&mut task.node);
+    task.save().await
+}
+
+/// The same after a failure, where nothing can be done about another one.
+pub(crate) async fn try_put_away(task: &mut Task, off: bool) -> Result<(), Error> {
+    // Off and artefacts are independent: one may work where the other fails.
+    if off && let Err(error) = power::set(task, PowerTarget::Off, None).await {
+        lenient(task, "switch the machine off", error)?;
+    }
+    if let Err(error) = put_away(task, false).await {
+        lenient(task, "withdraw the boot artefacts", error)?;
+    }
+    Ok(())
+}
+
+fn lenient(task: &Task, what: &str, error: Error) -> Result<(), Error> {
+    if error.is_lease_lost() {
+        return Err(error);
+    }
+    tracing::warn!(node = %task.node.uuid, what, err = %chain(&error), "clean-up incomplete");
+    Ok(())
+}

@@ -1,0 +1,315 @@
+//! A [`Task`] is the right to change one node: its lease, and the node as it
+//! was read under it. It is the only writer of `provision_state`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use uuid::Uuid;
+use wrought_store::history::HistoryEntry;
+use wrought_store::journal::JournalEntry;
+use wrought_store::journal::Phase;
+use wrought_store::lock::Lease;
+use wrought_store::lock::LockError;
+use wrought_store::node::Node;
+use wrought_wire::secret::Secret;
+use wrought_wire::state::ProvisionState;
+
+use crate::agent;
+use crate::error::Error;
+use crate::internal;
+use crate::machine;
+use crate::machine::Event;
+use crate::machine::Transition;
+use crate::service::Service;
+
+/// First pause between two tries for a lock; it doubles up to
+/// [`LOCK_PAUSE_MAX`].
+const LOCK_PAUSE: Duration = Duration::from_millis(40);
+const LOCK_PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// Rows that go into the same transaction as the node.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    journal: Vec<JournalEntry>,
+    history: Vec<HistoryEntry>,
+}
+
+/// The right to change one node.
+#[derive(Debug)]
+pub struct Task {
+    pub(crate) svc: Arc<Service>,
+    pub(crate) node: Node,
+    lease: Lease,
+    renewer: JoinHandle<()>,
+    lost: watch::Receiver<bool>,
+    notes: Notes,
+}
+
+impl Task {
+    /// Takes the node's lock, trying for `patience`, and reads the node.
+    pub(crate) async fn take(
+        svc: &Arc<Service>,
+        node: Uuid,
+        patience: Duration,
+    ) -> Result<Self, Error> {
+        let deadline = Instant::now() + patience;
+        let mut pause = LOCK_PAUSE;
+        let pace = svc.config.pace;
+        let lease = loop {
+            match svc
+                .store
+                .lock_node(node, &svc.config.host, pace.lease)
+                .await
+            {
+                Ok(lease) => break lease,
+                Err(LockError::NotFound(_)) => return Err(Error::NodeNotFound(node.to_string())),
+                Err(LockError::Held { owner, .. }) => {
+                    if Instant::now() + pause > deadline {
+                        return Err(Error::Locked { node, host: owner });
+                    }
+                }
+                Err(LockError::Store(source)) => return Err(store("lock a node")(source)),
+                Err(other) => {
+                    return Err(Error::Store {
+                        action: "lock a node",
+                        source: Box::new(other),
+                    });
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LOCK_PAUSE_MAX);
+        };
+        let (tell, lost) = watch::channel(false);
+        let renewer = tokio::spawn(renew(Arc::clone(svc), lease.clone(), tell));
+        // From here on the lease is given back whatever happens.
+        let mut read = svc.store.node_by_uuid(node).await;
+        if let Ok(Some(found)) = &mut read {
+            internal::set(found, internal::LOCK_EPOCH, lease.epoch);
+        }
+        match read {
+            Ok(Some(node)) => Ok(Self {
+                svc: Arc::clone(svc),
+                node,
+                lease,
+                renewer,
+                lost,
+                notes: Notes::default(),
+            }),
+            other => {
+                renewer.abort();
+                // The node is gone or the database is: nothing more to do.
+                let _ = svc.store.unlock(lease).await;
+                match other {
+                    Err(source) => Err(store("read a node")(source)),
+                    Ok(_) => Err(Error::NodeNotFound(node.to_string())),
+                }
+            }
+        }
+    }
+
+    /// Completes when the lease is lost.
+    pub(crate) fn lost(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut lost = self.lost.clone();
+        async move {
+            // An error means that the renewer ended, which only this task's
+            // own end brings about.
+            if lost.wait_for(|lost| *lost).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Asks the database whether the lease is still ours; called just before
+    /// anything is done to the machine.
+    pub(crate) async fn confirm(&self) -> Result<(), Error> {
+        self.svc
+            .store
+            .renew(&self.lease)
+            .await
+            .map_err(self.fenced("renew a lease"))
+    }
+
+    /// Adds a journal row to the next save.
+    pub(crate) fn journal(&mut self, row: Row<'_>) {
+        self.notes.journal.push(JournalEntry {
+            node: self.node.uuid,
+            kind: row.kind.to_owned(),
+            step_index: row.index,
+            step: row.step.to_owned(),
+            attempt: row.attempt,
+            phase: row.phase,
+            detail: row.detail,
+            at: Timestamp::now(),
+        });
+    }
+
+    /// Adds a history row to the next save.
+    pub(crate) fn history(&mut self, severity: &str, event_type: &str, event: &str) {
+        self.notes.history.push(HistoryEntry {
+            uuid: Uuid::new_v4(),
+            node: self.node.uuid,
+            severity: Some(severity.to_owned()),
+            event_type: Some(event_type.to_owned()),
+            event: event.to_owned(),
+            user: None,
+            conductor: Some(self.svc.config.host.clone()),
+            created_at: Timestamp::now(),
+            state: Some(self.node.provision_state),
+            target: self.node.target_provision_state,
+        });
+    }
+
+    /// Sets `last_error` and notes it in the history.
+    pub(crate) fn set_error(&mut self, event_type: &str, text: &str) {
+        tracing::warn!(node = %self.node.uuid, err = text, "operation failed");
+        self.history("ERROR", event_type, text);
+        self.node.last_error = Some(text.to_owned());
+    }
+
+    /// Writes the node with the rows collected so far, in one transaction.
+    pub(crate) async fn save(&mut self) -> Result<(), Error> {
+        let notes = std::mem::take(&mut self.notes);
+        let saved = self.svc.store.save_node_with(
+            &self.lease,
+            &mut self.node,
+            &notes.journal,
+            &notes.history,
+        );
+        let saved = saved.await;
+        saved.map_err(self.fenced("save a node"))
+    }
+
+    /// Moves the node along the state machine and saves it. `target`
+    /// overrides where it is going.
+    pub(crate) async fn transition(
+        &mut self,
+        event: Event,
+        target: Option<ProvisionState>,
+    ) -> Result<Transition, Error> {
+        let step = machine::next(self.node.provision_state, event)?.towards(target);
+        self.node.provision_state = step.to;
+        self.node.target_provision_state = step.target;
+        self.node.provision_updated_at = Some(Timestamp::now());
+        self.save().await?;
+        tracing::info!(
+            node = %self.node.uuid,
+            from = step.from.as_str(),
+            to = step.to.as_str(),
+            event = event.as_str(),
+            "provision state changed"
+        );
+        Ok(step)
+    }
+
+    /// Reads the node anew, dropping unsaved changes.
+    pub(crate) async fn reload(&mut self) -> Result<(), Error> {
+        let read = self.svc.store.node_by_uuid(self.node.uuid).await;
+        let found = read.map_err(store("read a node"))?;
+        let uuid = self.node.uuid;
+        self.node = found.ok_or_else(|| Error::NodeNotFound(uuid.to_string()))?;
+        internal::set(&mut self.node, internal::LOCK_EPOCH, self.lease.epoch);
+        self.notes = Notes::default();
+        Ok(())
+    }
+
+    /// Gives the lock back.
+    pub(crate) async fn release(self) {
+        self.renewer.abort();
+        if let Err(error) = self.svc.store.unlock(self.lease.clone()).await {
+            // It runs out by itself.
+            tracing::warn!(node = %self.node.uuid, err = %crate::error::chain(&error),
+                "lock not given back");
+        }
+    }
+
+    /// Deletes the node, which ends the lease.
+    pub(crate) async fn destroy(self) -> Result<(), Error> {
+        self.renewer.abort();
+        let destroyed = self.svc.store.destroy_node(&self.lease).await;
+        destroyed.map_err(self.fenced("delete a node"))
+    }
+
+    /// Whether an agent has called since the machine was last started.
+    pub(crate) fn node_has_agent(&self) -> bool {
+        internal::text(&self.node, internal::AGENT_URL).is_some()
+    }
+
+    /// The agent of the node, fenced by this lease.
+    pub(crate) fn agent(&self) -> Result<agent::Client, Error> {
+        client_for(&self.node, self.lease.epoch)
+    }
+
+    fn fenced(&self, action: &'static str) -> impl Fn(wrought_store::Error) -> Error + use<> {
+        let node = self.node.uuid;
+        move |source| match source {
+            wrought_store::Error::LeaseLost { .. } => Error::LeaseLost(node),
+            source => store(action)(source),
+        }
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.renewer.abort();
+    }
+}
+
+/// One journal row.
+pub(crate) struct Row<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) index: u32,
+    pub(crate) step: &'a str,
+    pub(crate) attempt: u32,
+    pub(crate) phase: Phase,
+    pub(crate) detail: Option<String>,
+}
+
+/// Wraps an error of the database.
+pub(crate) fn store(action: &'static str) -> impl Fn(wrought_store::Error) -> Error {
+    move |source| Error::Store {
+        action,
+        source: Box::new(source),
+    }
+}
+
+/// A client for the agent that a node's record tells of.
+pub(crate) fn client_for(node: &Node, epoch: i64) -> Result<agent::Client, Error> {
+    let wrap = |source| Error::Agent {
+        node: node.uuid,
+        action: "find it".to_owned(),
+        source,
+    };
+    let url = internal::text(node, internal::AGENT_URL);
+    let url = url.ok_or_else(|| wrap(agent::Error::NoAgent))?;
+    let token = internal::text(node, internal::AGENT_TOKEN).unwrap_or_default();
+    let pem = internal::text(node, internal::AGENT_VERIFY_CA);
+    agent::Client::new(url, pem, Secret::new(token), epoch).map_err(wrap)
+}
+
+async fn renew(svc: Arc<Service>, lease: Lease, tell: watch::Sender<bool>) {
+    let mut good_until = Instant::now() + svc.config.pace.lease;
+    loop {
+        tokio::time::sleep(svc.config.pace.renew).await;
+        match svc.store.renew(&lease).await {
+            Ok(()) => good_until = Instant::now() + svc.config.pace.lease,
+            Err(wrought_store::Error::LeaseLost { .. }) => break,
+            // The database does not answer: the lease holds to its end.
+            Err(error) => {
+                tracing::warn!(node = %lease.node, err = %crate::error::chain(&error),
+                    "lease not renewed");
+                if Instant::now() >= good_until {
+                    break;
+                }
+            }
+        }
+    }
+    tracing::warn!(node = %lease.node, "lease lost");
+    // Nobody listens any more when the task has just ended.
+    let _ = tell.send(true);
+    // Keep the sender: its end would look like the task's own.
+    std::future::pending::<()>().await;
+}

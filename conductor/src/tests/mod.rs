@@ -1,0 +1,12 @@
+//! Whole flows against doubles: a machine with its BMC, and an agent that
+//! speaks the real protocol.
+
+mod agent;
+mod crash;
+mod heartbeats;
+mod life;
+mod lost_agent;
+mod machine;
+mod pinned;
+mod requests;
+mod rig;

@@ -1,0 +1,257 @@
+//! Watching nodes in wait states: one loop per node asks its agent how far it
+//! is, and is woken by heartbeats.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio::time::timeout;
+use uuid::Uuid;
+use wrought_store::node::Node;
+use wrought_wire::command::CommandStatus;
+use wrought_wire::secret::Secret;
+
+use crate::agent;
+use crate::error::Error;
+use crate::error::chain;
+use crate::flows;
+use crate::flows::Work;
+use crate::internal;
+use crate::machine;
+use crate::service::Service;
+use crate::steps;
+use crate::steps::Awaited;
+use crate::steps::Kind;
+use crate::steps::Wait;
+use crate::steps::inband;
+use crate::steps::inband::Fate;
+use crate::steps::list;
+use crate::task::Task;
+
+/// Looks at the record while no agent is there to be asked.
+const IDLE: Duration = Duration::from_secs(15);
+
+#[derive(Debug, Default)]
+struct Watch {
+    wake: Notify,
+    /// Something asked for the node's token although it was handed out.
+    looked_up: AtomicBool,
+}
+
+/// All watching loops.
+#[derive(Debug, Default)]
+pub(crate) struct Watches(Mutex<HashMap<Uuid, Arc<Watch>>>);
+
+impl Watches {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Uuid, Arc<Watch>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the node's loop look now, if there is one.
+    pub(crate) fn wake(&self, node: Uuid) {
+        if let Some(watch) = self.lock().get(&node) {
+            watch.wake.notify_one();
+        }
+    }
+
+    /// Says that a fresh agent asked for the token of a node whose agent has it
+    /// already: a hint, no more, since anybody can ask.
+    pub(crate) fn looked_up(&self, node: Uuid) {
+        if let Some(watch) = self.lock().get(&node) {
+            watch.looked_up.store(true, Ordering::Relaxed);
+            watch.wake.notify_one();
+        }
+    }
+}
+
+impl Service {
+    /// Starts or wakes the watching loop of a node.
+    pub(crate) fn watch(self: &Arc<Self>, node: Uuid) {
+        let mut map = self.watches.lock();
+        if let Some(watch) = map.get(&node) {
+            watch.wake.notify_one();
+            return;
+        }
+        let watch = Arc::new(Watch::default());
+        map.insert(node, Arc::clone(&watch));
+        drop(map);
+        let svc = Arc::clone(self);
+        self.spawn(async move { run(svc, node, watch).await });
+    }
+}
+
+async fn run(svc: Arc<Service>, node: Uuid, watch: Arc<Watch>) {
+    let mut state = State::default();
+    loop {
+        // Woken or not, there is something to look at.
+        let next = step(&svc, node, &watch, &mut state).await;
+        let Some(pause) = next else { break };
+        let _ = timeout(pause, watch.wake.notified()).await;
+    }
+    svc.watches.lock().remove(&node);
+    // Somebody may have put the node into a wait state while this loop ended.
+    if let Ok(Some(found)) = svc.store.node_by_uuid(node).await
+        && kind_of(&found).is_some()
+    {
+        svc.watch(node);
+    }
+}
+
+#[derive(Default)]
+struct State {
+    client: Option<(Who, agent::Client)>,
+    silent_since: Option<Instant>,
+    progress: Option<Value>,
+}
+
+/// What makes an agent another one.
+#[derive(PartialEq)]
+struct Who {
+    url: String,
+    pem: Option<String>,
+    token: Secret,
+}
+
+fn kind_of(node: &Node) -> Option<Kind> {
+    machine::is_waiting(node.provision_state)
+        .then(|| Kind::of(node.provision_state))
+        .flatten()
+}
+
+/// One look. Gives the pause until the next, none when there is nothing to
+/// watch.
+async fn step(
+    svc: &Arc<Service>,
+    uuid: Uuid,
+    watch: &Watch,
+    state: &mut State,
+) -> Option<Duration> {
+    let pace = svc.config.pace;
+    let node = match svc.store.node_by_uuid(uuid).await {
+        Ok(found) => found?,
+        Err(error) => {
+            tracing::warn!(node = %uuid, err = %chain(&error), "node not read");
+            return Some(pace.agent_poll);
+        }
+    };
+    let kind = kind_of(&node)?;
+    if node.reservation.is_some() {
+        // Somebody is at it; maybe this very moment ends it.
+        return Some(pace.agent_poll.min(Duration::from_millis(250)));
+    }
+    let has_agent = internal::text(&node, internal::AGENT_URL).is_some();
+    match Wait::of(&node) {
+        Some(Wait {
+            what: Awaited::Agent,
+            ..
+        }) if !has_agent => Some(IDLE),
+        None => {
+            look(svc, uuid, kind, false).await;
+            Some(pace.agent_poll)
+        }
+        Some(wait) => {
+            ask(svc, &node, kind, &wait, watch, state).await;
+            Some(pace.agent_poll)
+        }
+    }
+}
+
+/// Asks the agent without the lock, and takes the lock only when something has
+/// changed.
+async fn ask(
+    svc: &Arc<Service>,
+    node: &Node,
+    kind: Kind,
+    wait: &Wait,
+    watch: &Watch,
+    state: &mut State,
+) {
+    let commands = match client(node, state) {
+        Ok(client) => client.commands().await,
+        Err(error) => Err(error),
+    };
+    let error = match commands {
+        Ok(commands) => {
+            state.silent_since = None;
+            watch.looked_up.store(false, Ordering::Relaxed);
+            let changed = match &wait.what {
+                Awaited::Command { id } => match inband::fate(&commands, *id) {
+                    Fate::Running(progress) => {
+                        progress.is_some()
+                            && progress != std::mem::replace(&mut state.progress, progress.clone())
+                    }
+                    _ => true,
+                },
+                Awaited::Agent => true,
+                Awaited::Idle => commands
+                    .last()
+                    .is_none_or(|c| c.command_status != CommandStatus::Running),
+            };
+            if changed {
+                look(svc, node.uuid, kind, false).await;
+            }
+            return;
+        }
+        Err(error) => error,
+    };
+    if error.is_stranger() {
+        look(svc, node.uuid, kind, true).await;
+        return;
+    }
+    if !error.is_connection() {
+        tracing::warn!(node = %node.uuid, err = %chain(&error), "agent not asked");
+        return;
+    }
+    // A step that cannot be repeated is better waited for until the time-out.
+    let index = steps::index(node, kind).unwrap_or(0);
+    let step = steps::steps(node, kind).and_then(|steps| steps.into_iter().nth(index));
+    let repeatable = step.is_none_or(|step| list::is_repeatable(&step));
+    let silent = state
+        .silent_since
+        .get_or_insert_with(Instant::now)
+        .elapsed();
+    let pace = svc.config.pace;
+    let hint = watch.looked_up.load(Ordering::Relaxed) && silent > pace.agent_poll * 3;
+    if repeatable && (hint || silent > pace.agent_gone) {
+        look(svc, node.uuid, kind, true).await;
+    }
+}
+
+fn client(node: &Node, state: &mut State) -> Result<agent::Client, agent::Error> {
+    let url = internal::text(node, internal::AGENT_URL).ok_or(agent::Error::NoAgent)?;
+    let who = Who {
+        url: url.to_owned(),
+        pem: internal::text(node, internal::AGENT_VERIFY_CA).map(str::to_owned),
+        token: Secret::new(internal::text(node, internal::AGENT_TOKEN).unwrap_or_default()),
+    };
+    let epoch = internal::read(node, internal::LOCK_EPOCH).unwrap_or(0);
+    match &state.client {
+        Some((known, client)) if *known == who => Ok(client.with_epoch(epoch)),
+        _ => {
+            let client =
+                agent::Client::new(&who.url, who.pem.as_deref(), who.token.clone(), epoch)?;
+            state.client = Some((who, client.clone()));
+            Ok(client)
+        }
+    }
+}
+
+async fn look(svc: &Arc<Service>, node: Uuid, kind: Kind, gone: bool) {
+    let Ok(permit) = Arc::clone(&svc.workers).acquire_owned().await else {
+        // The conductor stops.
+        return;
+    };
+    match Task::take(svc, node, svc.config.pace.lock_wait).await {
+        Ok(task) => flows::run(task, Work::Look { kind, gone }).await,
+        Err(Error::Locked { .. }) => {}
+        Err(error) => tracing::warn!(node = %node, err = %chain(&error), "node not locked"),
+    }
+    drop(permit);
+}
