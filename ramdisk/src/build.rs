@@ -150,6 +150,31 @@ fn assemble(
     })
 }
 
+/// Writes the modules `names` and all they need, with the tables that a
+/// loader reads, into `out/VERSION`: a `/lib/modules` of its own.
+///
+/// # Errors
+/// A kernel package that is none, or a module that it lacks.
+pub fn modules(package: &Path, names: &[String], out: &Path) -> Result<String> {
+    let (version, _) = kernel(package)?;
+    let tree = package.join("lib/modules").join(&version);
+    let modules = Modules::choose(&tree, names.iter().map(String::as_str))?;
+    // What another version left there would be taken for a part of it.
+    let _ = fs::remove_dir_all(out);
+    let dir = out.join(&version);
+    for (path, content) in modules.files() {
+        let path = dir.join(path);
+        let parent = path.parent().context("a module without a folder")?;
+        fs::create_dir_all(parent).with_context(|| format!("creating {}", parent.display()))?;
+        fs::write(&path, content).with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(format!(
+        "{} modules of {version} in {}",
+        modules.len(),
+        out.display()
+    ))
+}
+
 /// Sizes beside what is promised.
 fn report(manifest: &serde_json::Value) -> String {
     let number = |name: &str| manifest[name].as_u64().unwrap_or(0) as usize;

@@ -40,20 +40,13 @@ pub(crate) fn archive(
     archive.file("etc/os-release", 0o644, OS_RELEASE.into())?;
     archive.file("etc/hostname", 0o644, b"wrought\n".to_vec())?;
     let base = Path::new("lib/modules").join(kernel_version);
-    let mut add = |path: &str, content: Vec<u8>| -> Result<()> {
+    for (path, content) in modules.files() {
         let path = base.join(path);
         let path = path.to_str().context("module path is not UTF-8")?;
         archive
-            .file(path, 0o644, content)
-            .with_context(|| path.to_owned())
-    };
-    for module in modules.iter() {
-        add(&module.path, module.content.clone())?;
+            .file(path, 0o644, content.into_owned())
+            .with_context(|| path.to_owned())?;
     }
-    add("modules.dep", modules.dep().into_bytes())?;
-    add("modules.alias", modules.alias().into_bytes())?;
-    add("modules.softdep", modules.softdep().into_bytes())?;
-    add("modules.builtin", modules.builtin().as_bytes().to_vec())?;
     for (name, content) in firmware {
         archive.file(&format!("lib/firmware/{name}"), 0o644, content.clone())?;
     }

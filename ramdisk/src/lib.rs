@@ -13,3 +13,4 @@ mod select;
 
 pub use crate::build::Inputs;
 pub use crate::build::build;
+pub use crate::build::modules;

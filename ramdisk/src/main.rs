@@ -9,6 +9,7 @@ use anyhow::Result;
 use anyhow::bail;
 use wrought_ramdisk::Inputs;
 use wrought_ramdisk::build;
+use wrought_ramdisk::modules;
 
 const USAGE: &str =
     "usage: wrought-ramdisk --agent FILE --kernel DIR --stub FILE --out DIR [--firmware DIR…]";
@@ -28,9 +29,14 @@ fn main() -> ExitCode {
 
 fn run() -> Result<String> {
     let (mut agent, mut kernel, mut stub, mut out) = (None, None, None, None);
-    let mut firmware = Vec::new();
-    let mut args = std::env::args_os().skip(1);
+    let (mut firmware, mut names) = (Vec::new(), Vec::new());
+    let mut args = std::env::args_os().skip(1).peekable();
+    let only_modules = args.next_if(|word| word == "modules").is_some();
     while let Some(flag) = args.next() {
+        if only_modules && !flag.as_encoded_bytes().starts_with(b"--") {
+            names.push(flag.into_string().ok().context(USAGE)?);
+            continue;
+        }
         let value = args.next().map(PathBuf::from).context(USAGE)?;
         match flag.to_str() {
             Some("--agent") => agent = Some(value),
@@ -41,11 +47,15 @@ fn run() -> Result<String> {
             _ => bail!(USAGE),
         }
     }
+    let (kernel, out) = (kernel.context(USAGE)?, out.context(USAGE)?);
+    if only_modules {
+        return modules(&kernel, &names, &out);
+    }
     let inputs = Inputs {
         agent: agent.context(USAGE)?,
-        kernel: kernel.context(USAGE)?,
+        kernel,
         stub: stub.context(USAGE)?,
         firmware,
     };
-    build(&inputs, &out.context(USAGE)?)
+    build(&inputs, &out)
 }

@@ -1,6 +1,7 @@
 //! A kernel's module tree, and the chosen part of it with the tables that a
 //! module loader reads.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -21,12 +22,12 @@ const DEPTH_MAX: usize = 12;
 
 /// One module that goes into the ramdisk.
 #[derive(Debug, Clone)]
-pub(crate) struct Module {
+struct Module {
     /// Path below `/lib/modules/VERSION`, for example
     /// `kernel/drivers/nvme/host/nvme.ko`.
-    pub(crate) path: String,
+    path: String,
     /// The file.
-    pub(crate) content: Vec<u8>,
+    content: Vec<u8>,
     info: ModInfo,
 }
 
@@ -92,9 +93,24 @@ impl Modules {
         Ok(chosen)
     }
 
-    /// The modules, sorted by name.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Module> {
-        self.by_name.values()
+    /// Everything that belongs below `/lib/modules/VERSION`: modules, then
+    /// tables.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, Cow<'_, [u8]>)> {
+        let tables = [
+            ("modules.dep", self.dep()),
+            ("modules.alias", self.alias()),
+            ("modules.softdep", self.softdep()),
+            ("modules.builtin", self.builtin.clone()),
+        ];
+        let modules = self.by_name.values();
+        modules
+            .map(|module| {
+                (
+                    module.path.as_str(),
+                    Cow::Borrowed(module.content.as_slice()),
+                )
+            })
+            .chain(tables.map(|(name, text)| (name, Cow::Owned(text.into_bytes()))))
     }
 
     /// How many there are.
@@ -104,13 +120,14 @@ impl Modules {
 
     /// Names of the firmware files that they may ask for.
     pub(crate) fn firmware(&self) -> BTreeSet<&str> {
-        self.iter()
+        self.by_name
+            .values()
             .flat_map(|m| m.info.firmware.iter().map(String::as_str))
             .collect()
     }
 
     /// `modules.dep`: each file with all it needs, the most basic last.
-    pub(crate) fn dep(&self) -> String {
+    fn dep(&self) -> String {
         let mut out = String::new();
         for (name, module) in &self.by_name {
             let mut order = Vec::new();
@@ -127,7 +144,7 @@ impl Modules {
     }
 
     /// `modules.alias`.
-    pub(crate) fn alias(&self) -> String {
+    fn alias(&self) -> String {
         self.table("alias", |name, info| {
             info.alias
                 .iter()
@@ -137,18 +154,13 @@ impl Modules {
     }
 
     /// `modules.softdep`.
-    pub(crate) fn softdep(&self) -> String {
+    fn softdep(&self) -> String {
         self.table("softdep", |name, info| {
             info.softdep
                 .iter()
                 .map(|wish| format!("{name} {wish}"))
                 .collect()
         })
-    }
-
-    /// `modules.builtin`, as the kernel's package has it.
-    pub(crate) fn builtin(&self) -> &str {
-        &self.builtin
     }
 
     fn table(&self, word: &str, rows: impl Fn(&str, &ModInfo) -> Vec<String>) -> String {

@@ -1,7 +1,120 @@
-//! `cargo xtask image`.
+//! `cargo xtask image`: fetches what images are made from and builds them in
+//! `target/images`.
+
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+
 use anyhow::Result;
 
+use crate::command::EX_UNAVAILABLE;
+use crate::command::EX_USAGE;
+use crate::command::Exit;
+use crate::command::artefacts;
+use crate::command::cargo;
+use crate::command::is_root;
+use crate::command::output;
+use crate::command::run;
+use crate::debs;
+
+/// Boot loaders, the program that makes GRUB's core image, and the library
+/// that it needs.
+const LOADERS: &[&str] = &[
+    "shim-signed",
+    "shim-unsigned",
+    "shim-helpers-amd64-signed",
+    "grub-efi-amd64-signed",
+    "grub-pc-bin",
+    "grub-common",
+    "libdevmapper1.02.1",
+];
+
 /// Runs the command.
-pub(crate) fn main(_args: &[String]) -> Result<()> {
-    Ok(())
+pub(crate) fn main(args: &[String]) -> Result<()> {
+    let names: Vec<&str> = args.iter().map(String::as_str).collect();
+    match names.as_slice() {
+        [] => {
+            tiny()?;
+            debian()
+        }
+        ["debian"] => debian(),
+        ["tiny"] => tiny(),
+        _ => Err(Exit::new(EX_USAGE, "usage: cargo xtask image [debian|tiny]").into()),
+    }
+}
+
+fn debian() -> Result<()> {
+    if !is_root() {
+        return Err(Exit::new(
+            EX_UNAVAILABLE,
+            "the Debian image is built as root: its files' owners are real ones",
+        )
+        .into());
+    }
+    let mut packages = loaders()?;
+    packages.push(kernel()?);
+    println!("building the Debian image, if anything it is made from changed (minutes)");
+    image("debian", &packages, None)
+}
+
+fn tiny() -> Result<()> {
+    let mut packages = loaders()?;
+    let kernel = kernel()?;
+    packages.push(kernel.clone());
+    packages.push(debs::fetch("busybox-static")?.dir);
+    let names = output(cargo().args([
+        "run",
+        "--quiet",
+        "-p",
+        "wrought-image-build",
+        "--",
+        "tiny-modules",
+    ]))?;
+    let modules = artefacts("images/tiny-modules");
+    let mut command = cargo();
+    command.args([
+        "run",
+        "--quiet",
+        "-p",
+        "wrought-ramdisk",
+        "--",
+        "modules",
+        "--kernel",
+    ]);
+    command.arg(kernel).arg("--out").arg(&modules);
+    run(command.args(names.split_whitespace()))?;
+    image("tiny", &packages, Some(&modules))
+}
+
+fn image(name: &str, packages: &[PathBuf], modules: Option<&Path>) -> Result<()> {
+    let mut command: Command = cargo();
+    command.args([
+        "run",
+        "--quiet",
+        "-p",
+        "wrought-image-build",
+        "--",
+        name,
+        "--out",
+    ]);
+    command.arg(artefacts("images"));
+    if let Some(modules) = modules {
+        command.arg("--modules").arg(modules);
+    }
+    for package in packages {
+        command.arg("--package").arg(package);
+    }
+    run(&mut command)
+}
+
+fn loaders() -> Result<Vec<PathBuf>> {
+    LOADERS
+        .iter()
+        .map(|name| debs::fetch(name).map(|deb| deb.dir))
+        .collect()
+}
+
+fn kernel() -> Result<PathBuf> {
+    let package = debs::behind("linux-image-amd64", "linux-image-")?;
+    debs::fetch(&package).map(|deb| deb.dir)
 }
