@@ -26,16 +26,16 @@ pub(super) fn parse(bytes: &[u8]) -> Vec<CsvEntry> {
 
 fn decode(bytes: &[u8]) -> String {
     let units = |bytes: &[u8], from: fn([u8; 2]) -> u16| {
-        let units: Vec<u16> =
-            bytes.chunks_exact(2).map(|pair| from([pair[0], pair[1]])).collect();
+        let units: Vec<u16> = bytes
+            .chunks_exact(2)
+            .map(|pair| from([pair[0], pair[1]]))
+            .collect();
         String::from_utf16_lossy(&units)
     };
     match bytes {
         [0xff, 0xfe, rest @ ..] => units(rest, u16::from_le_bytes),
         [0xfe, 0xff, rest @ ..] => units(rest, u16::from_be_bytes),
-        _ if bytes.is_ascii() && !bytes.contains(&0) => {
-            String::from_utf8_lossy(bytes).into_owned()
-        }
+        _ if bytes.is_ascii() && !bytes.contains(&0) => String::from_utf8_lossy(bytes).into_owned(),
         _ => units(bytes, u16::from_le_bytes),
     }
 }
@@ -44,13 +44,22 @@ fn line(line: &str) -> Option<CsvEntry> {
     let line = line.trim_matches(|c: char| c.is_whitespace() || c == '\0' || c == '\u{feff}');
     let mut fields = line.split(',').map(str::trim);
     let file = fields.next()?;
-    let label: String = fields.next()?.chars().filter(|c| !c.is_control()).take(LONGEST_LABEL).collect();
+    let label: String = fields
+        .next()?
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(LONGEST_LABEL)
+        .collect();
     // The file is in the same folder, never elsewhere.
     if file.is_empty() || label.is_empty() || file.contains(['/', '\\']) {
         return None;
     }
     let options = fields.next().unwrap_or_default().to_owned();
-    Some(CsvEntry { file: file.to_owned(), label, options })
+    Some(CsvEntry {
+        file: file.to_owned(),
+        label,
+        options,
+    })
 }
 
 #[cfg(test)]

@@ -67,7 +67,10 @@ pub fn file_on_partition(drive: &HardDrive, file: &str) -> Vec<u8> {
 
 /// Little-endian UTF-16 with a terminating zero.
 pub(super) fn utf16(text: &str) -> Vec<u8> {
-    text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
+    text.encode_utf16()
+        .chain([0])
+        .flat_map(u16::to_le_bytes)
+        .collect()
 }
 
 #[cfg(test)]
@@ -108,7 +111,12 @@ mod tests {
     #[test]
     fn mbr_signature() {
         let signature = PartitionSignature::Mbr(0xa1b2_c3d4);
-        let drive = HardDrive { number: 2, start_lba: 1, size_lba: 2, signature };
+        let drive = HardDrive {
+            number: 2,
+            start_lba: 1,
+            size_lba: 2,
+            signature,
+        };
         let path = file_on_partition(&drive, "\\x");
         assert_eq!(path[24..28], [0xd4, 0xc3, 0xb2, 0xa1]);
         assert_eq!(path[40..42], [1, 1]);

@@ -41,7 +41,9 @@ impl EfiVars {
     /// Variables below `root`, `/sys/firmware/efi/efivars` on a real
     /// machine.
     pub fn new(root: &Path) -> Self {
-        Self { root: root.to_owned() }
+        Self {
+            root: root.to_owned(),
+        }
     }
 
     /// Whether the machine was started by UEFI and efivarfs is mounted.
@@ -54,7 +56,12 @@ impl EfiVars {
     }
 
     fn error(&self, action: &'static str, name: &str, source: io::Error) -> Error {
-        Error { action, name: name.to_owned(), path: self.path(name), source }
+        Error {
+            action,
+            name: name.to_owned(),
+            path: self.path(name),
+            source,
+        }
     }
 
     /// The value of a variable, without its attributes.
@@ -65,7 +72,9 @@ impl EfiVars {
             Err(error) => return Err(self.error("open", name, error)),
         };
         let mut bytes = Vec::new();
-        file.take(LIMIT).read_to_end(&mut bytes).map_err(|e| self.error("read", name, e))?;
+        file.take(LIMIT)
+            .read_to_end(&mut bytes)
+            .map_err(|e| self.error("read", name, e))?;
         if bytes.len() < 4 {
             // A variable that was deleted while its file was open.
             return Ok(None);
@@ -87,7 +96,9 @@ impl EfiVars {
             .truncate(true)
             .open(&path)
             .map_err(|e| self.error("open for writing", name, e))?;
-        let written = file.write(&bytes).map_err(|e| self.error("write", name, e))?;
+        let written = file
+            .write(&bytes)
+            .map_err(|e| self.error("write", name, e))?;
         if written != bytes.len() {
             let cause = io::Error::other(format!("{written} of {} bytes taken", bytes.len()));
             return Err(self.error("write", name, cause));
@@ -110,7 +121,9 @@ impl EfiVars {
         match File::open(self.path(name)) {
             Ok(file) => {
                 let cleared = ioctl::set_immutable(file.as_fd(), false);
-                cleared.map_err(|e| self.error("unprotect", name, e)).map(drop)
+                cleared
+                    .map_err(|e| self.error("unprotect", name, e))
+                    .map(drop)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(self.error("open", name, error)),
@@ -146,7 +159,9 @@ mod tests {
         assert_eq!(vars.read("BootOrder").unwrap(), None);
         vars.write("BootOrder", &[1, 0, 2, 0]).unwrap();
         vars.write("BootOrder", &[3, 0]).unwrap();
-        let file = folder.path().join("BootOrder-8be4df61-93ca-11d2-aa0d-00e098032b8c");
+        let file = folder
+            .path()
+            .join("BootOrder-8be4df61-93ca-11d2-aa0d-00e098032b8c");
         assert_eq!(fs::read(file).unwrap(), [7, 0, 0, 0, 3, 0]);
         assert_eq!(vars.read("BootOrder").unwrap(), Some(vec![3, 0]));
         assert_eq!(vars.names(), ["BootOrder"]);

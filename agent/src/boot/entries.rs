@@ -48,22 +48,31 @@ pub fn list(vars: &EfiVars) -> Result<Vec<Entry>, Error> {
         let Some(number) = number_of(&name) else {
             continue;
         };
-        let option = vars.read(&name)?.and_then(|bytes| LoadOption::decode(&bytes).ok());
+        let option = vars
+            .read(&name)?
+            .and_then(|bytes| LoadOption::decode(&bytes).ok());
         entries.extend(option.map(|option| Entry { number, option }));
     }
     Ok(entries)
 }
 
 fn number_of(name: &str) -> Option<u16> {
-    let digits = name.strip_prefix("Boot").filter(|digits| digits.len() == 4)?;
-    let upper = digits.bytes().all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte));
+    let digits = name
+        .strip_prefix("Boot")
+        .filter(|digits| digits.len() == 4)?;
+    let upper = digits
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte));
     upper.then(|| u16::from_str_radix(digits, 16).ok())?
 }
 
 /// `BootOrder`; empty when it is not set.
 pub fn order(vars: &EfiVars) -> Result<Vec<u16>, Error> {
     let bytes = vars.read("BootOrder")?.unwrap_or_default();
-    Ok(bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect())
+    Ok(bytes
+        .chunks_exact(2)
+        .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+        .collect())
 }
 
 /// `BootCurrent`: the entry that this run was started by.
@@ -73,7 +82,10 @@ pub fn current(vars: &EfiVars) -> Result<Option<u16>, Error> {
 }
 
 fn set_order(vars: &EfiVars, order: &[u16]) -> Result<(), Error> {
-    let bytes: Vec<u8> = order.iter().flat_map(|number| number.to_le_bytes()).collect();
+    let bytes: Vec<u8> = order
+        .iter()
+        .flat_map(|number| number.to_le_bytes())
+        .collect();
     vars.write("BootOrder", &bytes)
 }
 
@@ -87,7 +99,11 @@ pub fn install(
 ) -> Result<Vec<u16>, EntryError> {
     let existing = list(vars)?;
     // Malformed entries keep their numbers too.
-    let mut taken: Vec<u16> = vars.names().iter().filter_map(|name| number_of(name)).collect();
+    let mut taken: Vec<u16> = vars
+        .names()
+        .iter()
+        .filter_map(|name| number_of(name))
+        .collect();
     let mut numbers = Vec::new();
     let mut gone = Vec::new();
     for option in options {
@@ -144,23 +160,33 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let vars = EfiVars::new(folder.path());
         for (number, name) in [(0, "UiApp"), (1, "debian"), (2, "PXE"), (7, "debian")] {
-            vars.write(&format!("Boot{number:04X}"), &option(name, 9).encode()).unwrap();
+            vars.write(&format!("Boot{number:04X}"), &option(name, 9).encode())
+                .unwrap();
         }
         vars.write("BootOrder", &[2, 0, 7, 0, 1, 0, 0, 0]).unwrap();
         vars.write("BootCurrent", &[2, 0]).unwrap();
         vars.write("Boot0003", b"junk").unwrap();
 
-        assert_eq!(install(&vars, &[option("debian", 1)], Position::First).unwrap(), [1]);
+        assert_eq!(
+            install(&vars, &[option("debian", 1)], Position::First).unwrap(),
+            [1]
+        );
         assert_eq!(order(&vars).unwrap(), [1, 2, 0]);
         assert_eq!(vars.read("Boot0007").unwrap(), None);
-        assert_eq!(vars.read("Boot0003").unwrap().as_deref(), Some(&b"junk"[..]));
+        assert_eq!(
+            vars.read("Boot0003").unwrap().as_deref(),
+            Some(&b"junk"[..])
+        );
 
         let numbers = install(&vars, &[option("a", 1), option("b", 2)], Position::Last).unwrap();
         assert_eq!(numbers, [4, 5]);
         assert_eq!(order(&vars).unwrap(), [1, 2, 0, 4, 5]);
         assert_eq!(current(&vars).unwrap(), Some(2));
-        let names: Vec<String> =
-            list(&vars).unwrap().into_iter().map(|entry| entry.option.description).collect();
+        let names: Vec<String> = list(&vars)
+            .unwrap()
+            .into_iter()
+            .map(|entry| entry.option.description)
+            .collect();
         assert_eq!(names, ["UiApp", "debian", "PXE", "a", "b"]);
     }
 
@@ -168,7 +194,10 @@ mod tests {
     fn an_empty_firmware() {
         let folder = tempfile::tempdir().unwrap();
         let vars = EfiVars::new(folder.path());
-        assert_eq!(install(&vars, &[option("x", 1)], Position::First).unwrap(), [0]);
+        assert_eq!(
+            install(&vars, &[option("x", 1)], Position::First).unwrap(),
+            [0]
+        );
         assert_eq!(order(&vars).unwrap(), [0]);
         assert_eq!(current(&vars).unwrap(), None);
     }

@@ -116,12 +116,19 @@ pub fn install_uefi(
     position: Position,
 ) -> Result<Installed, BootError> {
     let table = read_table(disk)?;
-    let esps = || table.partitions.iter().filter(|partition| partition.is_esp());
-    let by_guid =
-        wanted.and_then(|guid| table.partitions.iter().find(|p| p.guid == Some(guid)));
+    let esps = || {
+        table
+            .partitions
+            .iter()
+            .filter(|partition| partition.is_esp())
+    };
+    let by_guid = wanted.and_then(|guid| table.partitions.iter().find(|p| p.guid == Some(guid)));
     let Some(esp) = by_guid.or_else(|| esps().next()) else {
         let partitions = table.listing();
-        return Err(BootError::NoEsp { path: disk.path().to_owned(), partitions });
+        return Err(BootError::NoEsp {
+            path: disk.path().to_owned(),
+            partitions,
+        });
     };
     let loaders = loader::find(disk, esp.start, esp.length, loader::architecture());
     let loaders = loaders.map_err(|source| BootError::Loader {

@@ -59,7 +59,10 @@ impl LoadOption {
     /// Reads a variable. A description that is not sound UTF-16 is shown
     /// with replacement characters.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let short = |part| Malformed::Short { length: bytes.len(), part };
+        let short = |part| Malformed::Short {
+            length: bytes.len(),
+            part,
+        };
         let (attributes, rest) = bytes.split_first_chunk::<4>().ok_or(short("attributes"))?;
         let (length, rest) = rest.split_first_chunk::<2>().ok_or(short("path length"))?;
         let mut units = Vec::new();

@@ -40,7 +40,9 @@ pub enum LoaderError {
     #[error("read the file system of the EFI system partition")]
     Read(#[from] io::Error),
     /// It holds none that is known.
-    #[error("the EFI system partition holds no boot loader for {arch}; it needs EFI/<vendor>/{csv}, or one of {known}; found {found}")]
+    #[error(
+        "the EFI system partition holds no boot loader for {arch}; it needs EFI/<vendor>/{csv}, or one of {known}; found {found}"
+    )]
     None {
         /// Architecture suffix, such as `x64`.
         arch: &'static str,
@@ -95,7 +97,9 @@ pub fn find(
     files.sort_unstable_by_key(|file| file.to_lowercase());
 
     let csv_name = format!("boot{arch}.csv");
-    let by_csv = files.iter().find(|file| matches_name(file, &csv_name) || matches_name(file, "boot.csv"));
+    let by_csv = files
+        .iter()
+        .find(|file| matches_name(file, &csv_name) || matches_name(file, "boot.csv"));
     if let Some(csv_file) = by_csv {
         let loaders = from_csv(&volume, csv_file, &files)?;
         if !loaders.is_empty() {
@@ -106,12 +110,25 @@ pub fn find(
         for file in files.iter().filter(|file| matches_name(file, &name)) {
             if is_executable(&volume, file)? {
                 let label = DEFAULT_LABEL.to_owned();
-                return Ok(vec![Loader { path: backslashes(file), label, options: String::new() }]);
+                return Ok(vec![Loader {
+                    path: backslashes(file),
+                    label,
+                    options: String::new(),
+                }]);
             }
         }
     }
-    let found = if files.is_empty() { "no files below EFI".to_owned() } else { files.join(", ") };
-    Err(LoaderError::None { arch, csv: csv_name.to_uppercase(), known: known(arch).join(", "), found })
+    let found = if files.is_empty() {
+        "no files below EFI".to_owned()
+    } else {
+        files.join(", ")
+    };
+    Err(LoaderError::None {
+        arch,
+        csv: csv_name.to_uppercase(),
+        known: known(arch).join(", "),
+        found,
+    })
 }
 
 type Volume<'a> = FileSystem<Window<'a>>;
@@ -129,7 +146,11 @@ fn walk(
         if name == "." || name == ".." || files.len() >= MOST_FILES {
             continue;
         }
-        let below = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
+        let below = if path.is_empty() {
+            name.clone()
+        } else {
+            format!("{path}/{name}")
+        };
         if entry.is_dir() {
             let wanted = depth > 0 || name.eq_ignore_ascii_case("efi");
             if wanted && depth < DEEPEST {
@@ -143,7 +164,9 @@ fn walk(
 }
 
 fn matches_name(path: &str, name: &str) -> bool {
-    path.rsplit('/').next().is_some_and(|last| last.eq_ignore_ascii_case(name))
+    path.rsplit('/')
+        .next()
+        .is_some_and(|last| last.eq_ignore_ascii_case(name))
 }
 
 fn backslashes(path: &str) -> String {
@@ -152,16 +175,28 @@ fn backslashes(path: &str) -> String {
 
 fn from_csv(volume: &Volume<'_>, csv_file: &str, files: &[String]) -> io::Result<Vec<Loader>> {
     let mut bytes = Vec::new();
-    volume.root_dir().open_file(csv_file)?.take(CSV_LIMIT).read_to_end(&mut bytes)?;
+    volume
+        .root_dir()
+        .open_file(csv_file)?
+        .take(CSV_LIMIT)
+        .read_to_end(&mut bytes)?;
     let folder = csv_file.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut loaders = Vec::new();
     for entry in csv::parse(&bytes) {
         let wanted = format!("{folder}/{}", entry.file);
         let Some(file) = files.iter().find(|file| file.eq_ignore_ascii_case(&wanted)) else {
-            tracing::warn!(csv = csv_file, file = wanted, "a CSV file names a loader that is not there");
+            tracing::warn!(
+                csv = csv_file,
+                file = wanted,
+                "a CSV file names a loader that is not there"
+            );
             continue;
         };
-        loaders.push(Loader { path: backslashes(file), label: entry.label, options: entry.options });
+        loaders.push(Loader {
+            path: backslashes(file),
+            label: entry.label,
+            options: entry.options,
+        });
     }
     Ok(loaders)
 }
@@ -169,7 +204,11 @@ fn from_csv(volume: &Volume<'_>, csv_file: &str, files: &[String]) -> io::Result
 /// A PE image begins with `MZ`.
 fn is_executable(volume: &Volume<'_>, path: &str) -> io::Result<bool> {
     let mut start = Vec::new();
-    volume.root_dir().open_file(path)?.take(2).read_to_end(&mut start)?;
+    volume
+        .root_dir()
+        .open_file(path)?
+        .take(2)
+        .read_to_end(&mut start)?;
     Ok(start == b"MZ")
 }
 

@@ -49,7 +49,10 @@ impl BlockFile {
     /// bytes.
     pub fn open(path: &Path, access: Access) -> Result<Self, Error> {
         let mut options = OpenOptions::new();
-        options.read(true).write(access == Access::Exclusive).custom_flags(libc::O_CLOEXEC);
+        options
+            .read(true)
+            .write(access == Access::Exclusive)
+            .custom_flags(libc::O_CLOEXEC);
         let metadata = std::fs::metadata(path).map_err(|e| Error::io("look at", path, e))?;
         let device = metadata.file_type().is_block_device();
         if !device && !metadata.is_file() {
@@ -64,19 +67,32 @@ impl BlockFile {
         let file = options.open(path).map_err(|error| {
             if error.raw_os_error() == Some(libc::EBUSY) {
                 let reason = "the kernel refuses exclusive access".to_owned();
-                return Error::InUse { path: path.to_owned(), reason };
+                return Error::InUse {
+                    path: path.to_owned(),
+                    reason,
+                };
             }
             Error::io("open", path, error)
         })?;
         let (size, (logical_sector, physical_sector)) = if device {
             let size = ioctl::size(file.as_fd()).map_err(|e| Error::io("size", path, e))?;
             let sectors = ioctl::sector_sizes(file.as_fd());
-            (size, sectors.map_err(|e| Error::io("read the sector size of", path, e))?)
+            (
+                size,
+                sectors.map_err(|e| Error::io("read the sector size of", path, e))?,
+            )
         } else {
             (metadata.len(), (512, 4096))
         };
         let path = path.to_owned();
-        Ok(Self { file, path, size, logical_sector, physical_sector, device })
+        Ok(Self {
+            file,
+            path,
+            size,
+            logical_sector,
+            physical_sector,
+            device,
+        })
     }
 
     /// Lets a plain file stand for a disk with other sectors.
@@ -120,16 +136,21 @@ impl BlockFile {
     fn check(&self, offset: u64, length: u64) -> Result<(), Error> {
         match offset.checked_add(length) {
             Some(end) if end <= self.size => Ok(()),
-            _ => {
-                Err(Error::OutOfRange { path: self.path.clone(), offset, length, size: self.size })
-            }
+            _ => Err(Error::OutOfRange {
+                path: self.path.clone(),
+                offset,
+                length,
+                size: self.size,
+            }),
         }
     }
 
     /// Fills the buffer from `offset`.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
         self.check(offset, buffer.len() as u64)?;
-        self.file.read_exact_at(buffer, offset).map_err(|e| Error::io("read", &self.path, e))
+        self.file
+            .read_exact_at(buffer, offset)
+            .map_err(|e| Error::io("read", &self.path, e))
     }
 
     /// Reads `length` bytes from `offset`, fewer at the end of the disk.
@@ -144,7 +165,9 @@ impl BlockFile {
     /// Writes all of the buffer at `offset`.
     pub fn write_at(&self, buffer: &[u8], offset: u64) -> Result<(), Error> {
         self.check(offset, buffer.len() as u64)?;
-        self.file.write_all_at(buffer, offset).map_err(|e| Error::io("write", &self.path, e))
+        self.file
+            .write_all_at(buffer, offset)
+            .map_err(|e| Error::io("write", &self.path, e))
     }
 
     /// Makes a range read as zeroes, for certain: by the driver where it
@@ -170,7 +193,9 @@ impl BlockFile {
 
     /// Puts everything written on the medium.
     pub fn flush(&self) -> Result<(), Error> {
-        self.file.sync_all().map_err(|e| Error::io("flush", &self.path, e))
+        self.file
+            .sync_all()
+            .map_err(|e| Error::io("flush", &self.path, e))
     }
 
     /// Forgets what the page cache holds of the device, so that the next
@@ -178,7 +203,8 @@ impl BlockFile {
     pub fn drop_cache(&self) -> Result<(), Error> {
         self.flush()?;
         if self.device {
-            ioctl::flush_cache(self.fd()).map_err(|e| Error::io("drop the cache of", &self.path, e))?;
+            ioctl::flush_cache(self.fd())
+                .map_err(|e| Error::io("drop the cache of", &self.path, e))?;
         }
         Ok(())
     }
@@ -196,7 +222,11 @@ impl BlockFile {
                 // A device that cannot have partitions.
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return Ok(()),
                 Err(error) if attempt == REREAD_ATTEMPTS => {
-                    return Err(Error::io("read again the partition table of", &self.path, error));
+                    return Err(Error::io(
+                        "read again the partition table of",
+                        &self.path,
+                        error,
+                    ));
                 }
                 Err(_) => {
                     attempt += 1;

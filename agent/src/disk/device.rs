@@ -152,7 +152,11 @@ impl fmt::Display for Disk {
 /// Path of partition `number` of the disk at `path`.
 pub(crate) fn partition_path(path: &Path, number: u32) -> PathBuf {
     let mut text = path.as_os_str().to_owned();
-    if text.as_encoded_bytes().last().is_some_and(u8::is_ascii_digit) {
+    if text
+        .as_encoded_bytes()
+        .last()
+        .is_some_and(u8::is_ascii_digit)
+    {
         text.push("p");
     }
     text.push(number.to_string());
@@ -166,9 +170,15 @@ mod tests {
 
     #[test]
     fn partition_names() {
-        let disk = Disk { path: "/dev/sda".into(), ..Disk::default() };
+        let disk = Disk {
+            path: "/dev/sda".into(),
+            ..Disk::default()
+        };
         assert_eq!(disk.partition_path(2).to_str(), Some("/dev/sda2"));
-        let disk = Disk { path: "/dev/nvme0n1".into(), ..Disk::default() };
+        let disk = Disk {
+            path: "/dev/nvme0n1".into(),
+            ..Disk::default()
+        };
         assert_eq!(disk.partition_path(12).to_str(), Some("/dev/nvme0n1p12"));
     }
 

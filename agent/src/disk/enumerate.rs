@@ -76,7 +76,9 @@ impl Enumerator {
         }
         let sector = |file: &str| {
             let bytes = sysfs::number(&link.join("queue").join(file));
-            bytes.and_then(|bytes| u32::try_from(bytes).ok()).filter(|bytes| *bytes >= 512)
+            bytes
+                .and_then(|bytes| u32::try_from(bytes).ok())
+                .filter(|bytes| *bytes >= 512)
         };
         let logical = sector("logical_block_size").unwrap_or(512);
         let mut disk = Disk {
@@ -91,7 +93,10 @@ impl Enumerator {
             path,
             ..Disk::default()
         };
-        identity::fill(&mut disk, &fs::canonicalize(&link).unwrap_or_else(|_| link.clone()));
+        identity::fill(
+            &mut disk,
+            &fs::canonicalize(&link).unwrap_or_else(|_| link.clone()),
+        );
         self.fill_links(&mut disk);
         disk.in_use = uses.reason(name, &link).or_else(|| {
             disk.partitions.iter().find_map(|partition| {

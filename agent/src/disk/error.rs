@@ -90,6 +90,10 @@ pub enum Error {
 impl Error {
     /// Adds object and action to a kernel error.
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
-        Self::Io { action, path: path.to_owned(), source }
+        Self::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
     }
 }

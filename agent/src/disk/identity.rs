@@ -16,8 +16,13 @@ pub(crate) fn fill(disk: &mut Disk, directory: &Path) {
     if let Some(wwid) = wwid {
         fill_wwn(disk, &wwid);
     }
-    let address = directory.parent().and_then(Path::parent).and_then(Path::file_name);
-    let address = address.and_then(|name| name.to_str()).filter(|name| is_hctl(name));
+    let address = directory
+        .parent()
+        .and_then(Path::parent)
+        .and_then(Path::file_name);
+    let address = address
+        .and_then(|name| name.to_str())
+        .filter(|name| is_hctl(name));
     disk.hctl = address.map(str::to_owned);
     disk.transport = transport(&disk.name, directory);
     disk.by_path = by_path(directory).map(|path| format!("/dev/disk/by-path/{path}"));
@@ -26,7 +31,10 @@ pub(crate) fn fill(disk: &mut Disk, directory: &Path) {
 fn serials(directory: &Path, device: &Path) -> Vec<String> {
     // SPC-4 §7.8.15, unit serial number page: four bytes of header.
     let page = sysfs::bytes(&device.join("vpd_pg80"));
-    let unit = page.as_deref().and_then(|page| page.get(4..)).and_then(sysfs::clean);
+    let unit = page
+        .as_deref()
+        .and_then(|page| page.get(4..))
+        .and_then(sysfs::clean);
     let candidates = [
         sysfs::text(&device.join("serial")),
         sysfs::text(&directory.join("serial")),
@@ -69,7 +77,9 @@ fn is_hctl(name: &str) -> bool {
 }
 
 fn components(directory: &Path) -> impl Iterator<Item = &str> {
-    directory.components().filter_map(|part| part.as_os_str().to_str())
+    directory
+        .components()
+        .filter_map(|part| part.as_os_str().to_str())
 }
 
 fn transport(name: &str, directory: &Path) -> Option<String> {
@@ -150,12 +160,17 @@ fn is_pci(part: &str) -> bool {
 fn is_usb_interface(part: &str) -> bool {
     part.contains('-')
         && part.contains(':')
-        && part.bytes().all(|byte| byte.is_ascii_digit() || b"-:.".contains(&byte))
+        && part
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || b"-:.".contains(&byte))
 }
 
 fn nvme_namespace(name: &str) -> Option<&str> {
     let (_, namespace) = name.strip_prefix("nvme")?.rsplit_once('n')?;
-    namespace.bytes().all(|byte| byte.is_ascii_digit()).then_some(namespace)
+    namespace
+        .bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then_some(namespace)
 }
 
 #[cfg(test)]
@@ -199,7 +214,11 @@ mod tests {
             let path = Path::new(directory);
             assert_eq!(by_path(path).as_deref(), Some(expected), "{directory}");
             let name = path.file_name().unwrap().to_str().unwrap();
-            assert_eq!(transport(name, path).as_deref().unwrap_or(""), kind, "{directory}");
+            assert_eq!(
+                transport(name, path).as_deref().unwrap_or(""),
+                kind,
+                "{directory}"
+            );
         }
         assert_eq!(by_path(Path::new("/sys/devices/virtual/block/md127")), None);
     }
@@ -213,7 +232,10 @@ mod tests {
             disk.wwn_with_extension.as_deref(),
             Some("0x6003048012345678001f9abb0a0b0c0d")
         );
-        assert_eq!(disk.wwn_vendor_extension.as_deref(), Some("0x001f9abb0a0b0c0d"));
+        assert_eq!(
+            disk.wwn_vendor_extension.as_deref(),
+            Some("0x001f9abb0a0b0c0d")
+        );
         let mut disk = Disk::default();
         fill_wwn(&mut disk, "eui.0025385b71b0a1c2");
         assert_eq!(disk.wwn.as_deref(), Some("eui.0025385b71b0a1c2"));

@@ -31,7 +31,9 @@ impl Uses {
             let mut fields = line.split(' ');
             let number = fields.nth(2);
             let point = fields.nth(1).map(unescape);
-            let source = line.split_once(" - ").and_then(|(_, tail)| tail.split(' ').nth(1));
+            let source = line
+                .split_once(" - ")
+                .and_then(|(_, tail)| tail.split(' ').nth(1));
             let (Some(number), Some(point)) = (number, point) else {
                 continue;
             };
@@ -47,7 +49,9 @@ impl Uses {
         for line in swaps.lines().skip(1) {
             let source = line.split_whitespace().next().map(unescape);
             if let Some(name) = source.and_then(|source| device_name(&source)) {
-                self.by_name.entry(name).or_insert_with(|| "swap".to_owned());
+                self.by_name
+                    .entry(name)
+                    .or_insert_with(|| "swap".to_owned());
             }
         }
     }
@@ -56,7 +60,9 @@ impl Uses {
         for name in sysfs::names(&sys.join("block")) {
             let backing = sys.join("block").join(&name).join("loop/backing_file");
             if let Some(below) = sysfs::text(&backing).and_then(|path| device_name(&path)) {
-                self.by_name.entry(below).or_insert_with(|| format!("backs {name}"));
+                self.by_name
+                    .entry(below)
+                    .or_insert_with(|| format!("backs {name}"));
             }
         }
     }
@@ -70,7 +76,9 @@ impl Uses {
         if let Some(reason) = number.and_then(|number| self.by_number.get(&number)) {
             return Some(reason.clone());
         }
-        let holder = sysfs::names(&directory.join("holders")).into_iter().next()?;
+        let holder = sysfs::names(&directory.join("holders"))
+            .into_iter()
+            .next()?;
         Some(format!("held by {holder}"))
     }
 }
@@ -90,7 +98,9 @@ fn unescape(text: &str) -> String {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('\\') {
         plain.push_str(before);
-        let code = after.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        let code = after
+            .get(..3)
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
         match code {
             Some(code) => {
                 plain.push(char::from(code));
@@ -136,9 +146,13 @@ mod tests {
         fs::write(partition.join("dev"), "8:2\n").unwrap();
 
         let uses = Uses::read(&proc, &sys);
-        assert_eq!(uses.reason("sda2", &partition).as_deref(), Some("mounted at /"));
         assert_eq!(
-            uses.reason("nosuch-vdz", &sys.join("block/none")).as_deref(),
+            uses.reason("sda2", &partition).as_deref(),
+            Some("mounted at /")
+        );
+        assert_eq!(
+            uses.reason("nosuch-vdz", &sys.join("block/none"))
+                .as_deref(),
             Some("mounted at /srv/my data")
         );
         assert_eq!(uses.reason("nosuch-swap", &sys).as_deref(), Some("swap"));

@@ -137,7 +137,11 @@ pub(crate) fn set_immutable(fd: BorrowedFd<'_>, immutable: bool) -> io::Result<b
         Err(Some(libc::ENOTTY | libc::EOPNOTSUPP | libc::ENOSYS)) => return Ok(false),
         Err(_) => return read.map(|()| false),
     }
-    let wanted = if immutable { flags | FS_IMMUTABLE } else { flags & !FS_IMMUTABLE };
+    let wanted = if immutable {
+        flags | FS_IMMUTABLE
+    } else {
+        flags & !FS_IMMUTABLE
+    };
     if wanted != flags {
         // SAFETY: the kernel reads an int from the long, which lives through
         // the call.

@@ -29,7 +29,9 @@ impl DiskRules {
         instance_info: &Map<String, Value>,
     ) -> Result<Self, HintError> {
         let wanted = |map: &Map<String, Value>| {
-            map.get("root_device").filter(|hints| !hints.is_null()).cloned()
+            map.get("root_device")
+                .filter(|hints| !hints.is_null())
+                .cloned()
         };
         let root = wanted(instance_info).or_else(|| wanted(properties));
         let root = root.map_or(Ok(Hints::default()), |hints| parse(&hints))?;
@@ -47,7 +49,9 @@ impl DiskRules {
 
     /// Whether the node's owner wants this disk left alone.
     pub fn skips(&self, disk: &Disk) -> bool {
-        self.skip.iter().any(|hints| !hints.0.is_empty() && hints.matches(disk))
+        self.skip
+            .iter()
+            .any(|hints| !hints.0.is_empty() && hints.matches(disk))
     }
 }
 
@@ -89,16 +93,27 @@ pub fn root_disk<'a>(disks: &'a [Disk], rules: &DiskRules) -> Result<&'a Disk, N
             .iter()
             .filter(|disk| usable(disk) && disk.size >= SMALLEST_ROOT)
             .min_by_key(|disk| disk.size)
-            .ok_or_else(|| NoRootDisk::TooSmall { disks: listing(disks) });
+            .ok_or_else(|| NoRootDisk::TooSmall {
+                disks: listing(disks),
+            });
     }
-    let mut matching = disks.iter().filter(|disk| rules.root.matches(disk)).peekable();
+    let mut matching = disks
+        .iter()
+        .filter(|disk| rules.root.matches(disk))
+        .peekable();
     let hints = rules.root.to_string();
     if matching.peek().is_none() {
-        return Err(NoRootDisk::NoMatch { hints, disks: listing(disks) });
+        return Err(NoRootDisk::NoMatch {
+            hints,
+            disks: listing(disks),
+        });
     }
     matching
         .find(|disk| usable(disk))
-        .ok_or_else(|| NoRootDisk::NotUsable { hints, disks: listing(disks) })
+        .ok_or_else(|| NoRootDisk::NotUsable {
+            hints,
+            disks: listing(disks),
+        })
 }
 
 /// All disks in one line.
@@ -132,23 +147,41 @@ mod tests {
     }
 
     fn rules(properties: Value, instance_info: Value) -> DiskRules {
-        DiskRules::of_node(properties.as_object().unwrap(), instance_info.as_object().unwrap())
-            .unwrap()
+        DiskRules::of_node(
+            properties.as_object().unwrap(),
+            instance_info.as_object().unwrap(),
+        )
+        .unwrap()
     }
 
     #[test]
     fn smallest_that_is_large_enough() {
-        let disks = [disk("sda", 20), disk("sdb", 2), disk("sdc", 10), disk("sdd", 10)];
-        assert_eq!(root_disk(&disks, &DiskRules::default()).unwrap().name, "sdc");
+        let disks = [
+            disk("sda", 20),
+            disk("sdb", 2),
+            disk("sdc", 10),
+            disk("sdd", 10),
+        ];
+        assert_eq!(
+            root_disk(&disks, &DiskRules::default()).unwrap().name,
+            "sdc"
+        );
     }
 
     #[test]
     fn used_read_only_and_skipped_disks_are_left_alone() {
-        let mut disks = [disk("sda", 20), disk("sdb", 8), disk("sdc", 10), disk("sdd", 30)];
+        let mut disks = [
+            disk("sda", 20),
+            disk("sdb", 8),
+            disk("sdc", 10),
+            disk("sdd", 30),
+        ];
         disks[1].in_use = Some("mounted at /".into());
         disks[2].read_only = true;
-        let rules =
-            rules(json!({"skip_block_devices": [{"name": "/dev/sda"}, {"volume_name": "x"}]}), json!({}));
+        let rules = rules(
+            json!({"skip_block_devices": [{"name": "/dev/sda"}, {"volume_name": "x"}]}),
+            json!({}),
+        );
         assert_eq!(root_disk(&disks, &rules).unwrap().name, "sdd");
     }
 
@@ -170,10 +203,16 @@ mod tests {
         assert!(matches!(error, NoRootDisk::NoMatch { .. }));
         let text = error.to_string();
         assert!(text.contains("(serial: other)"), "{text}");
-        assert!(text.contains("/dev/sdb (size 8.00 GiB, serial serial-sdb"), "{text}");
+        assert!(
+            text.contains("/dev/sdb (size 8.00 GiB, serial serial-sdb"),
+            "{text}"
+        );
 
         disks[0].in_use = Some("held by md0".into());
         let used = rules(json!({"root_device": {"name": "/dev/sda"}}), json!({}));
-        assert!(matches!(root_disk(&disks, &used), Err(NoRootDisk::NotUsable { .. })));
+        assert!(matches!(
+            root_disk(&disks, &used),
+            Err(NoRootDisk::NotUsable { .. })
+        ));
     }
 }

@@ -11,7 +11,11 @@ const LISTING_LIMIT: u64 = 4 << 20;
 
 fn bounded(path: &Path, limit: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(limit).read_to_end(&mut bytes).ok()?;
+    File::open(path)
+        .ok()?
+        .take(limit)
+        .read_to_end(&mut bytes)
+        .ok()?;
     Some(bytes)
 }
 
@@ -49,8 +53,10 @@ pub(crate) fn names(path: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(path) else {
         return Vec::new();
     };
-    let mut names: Vec<String> =
-        entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
     names.sort_unstable();
     names
 }
@@ -58,7 +64,10 @@ pub(crate) fn names(path: &Path) -> Vec<String> {
 /// Text from device bytes: control characters out, blanks trimmed.
 pub(crate) fn clean(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
-    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let text: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     (!text.is_empty()).then_some(text)
 }

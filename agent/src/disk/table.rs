@@ -70,13 +70,23 @@ impl TablePartition {
 
     /// The part of the disk that it covers.
     pub fn region<'a>(&self, disk: &'a BlockFile) -> Region<'a> {
-        Region { disk, start: self.start, length: self.length }
+        Region {
+            disk,
+            start: self.start,
+            length: self.length,
+        }
     }
 }
 
 impl fmt::Display for TablePartition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (type {}, {} MiB", self.number, self.kind, self.length >> 20)?;
+        write!(
+            f,
+            "{} (type {}, {} MiB",
+            self.number,
+            self.kind,
+            self.length >> 20
+        )?;
         if !self.name.is_empty() {
             write!(f, ", {:?}", self.name)?;
         }
@@ -108,7 +118,9 @@ impl Table {
     pub fn read(disk: &BlockFile) -> Result<Option<Self>, Error> {
         let sector = u64::from(disk.logical_sector());
         let first = disk.read_some(0, mbr::MBR_BYTES)?;
-        let mbr = Mbr::parse(&first).ok().filter(|mbr| !mbr.is_filesystem_boot_sector());
+        let mbr = Mbr::parse(&first)
+            .ok()
+            .filter(|mbr| !mbr.is_filesystem_boot_sector());
         let sectors = disk.size() / sector;
         if sectors >= 3 {
             let primary = read_gpt(disk, 1)?;
@@ -119,7 +131,11 @@ impl Table {
             match (primary, backup) {
                 (Ok(gpt), _) | (Err(_), Some(Ok(gpt))) => {
                     let partitions = gpt_partitions(&gpt, sector);
-                    return Ok(Some(Self { source: Source::Gpt { gpt, mbr }, sector, partitions }));
+                    return Ok(Some(Self {
+                        source: Source::Gpt { gpt, mbr },
+                        sector,
+                        partitions,
+                    }));
                 }
                 (Err(gpt::Error::NoHeader { .. }), _) => {}
                 (Err(error), _) => {
@@ -146,7 +162,11 @@ impl Table {
             return Ok(None);
         }
         let partitions = mbr_partitions(&mbr, sector);
-        Ok(Some(Self { source: Source::Mbr(mbr), sector, partitions }))
+        Ok(Some(Self {
+            source: Source::Mbr(mbr),
+            sector,
+            partitions,
+        }))
     }
 
     /// `gpt` or `msdos`.
@@ -187,8 +207,11 @@ impl Table {
         if self.partitions.is_empty() {
             return format!("the {} table has no partitions", self.kind());
         }
-        let partitions: Vec<String> =
-            self.partitions.iter().map(TablePartition::to_string).collect();
+        let partitions: Vec<String> = self
+            .partitions
+            .iter()
+            .map(TablePartition::to_string)
+            .collect();
         format!("partitions ({}): {}", self.kind(), partitions.join(", "))
     }
 
@@ -202,7 +225,10 @@ impl Table {
         name: &str,
         length: u64,
     ) -> Result<TablePartition, Error> {
-        let table_error = |detail: String| Error::Table { path: disk.path().to_owned(), detail };
+        let table_error = |detail: String| Error::Table {
+            path: disk.path().to_owned(),
+            detail,
+        };
         let sectors = disk.size() / self.sector;
         let number = match &mut self.source {
             Source::Gpt { gpt, mbr } => {
@@ -235,7 +261,11 @@ impl Table {
             }
         };
         disk.flush()?;
-        let added = self.partitions.iter().find(|partition| partition.number == number).cloned();
+        let added = self
+            .partitions
+            .iter()
+            .find(|partition| partition.number == number)
+            .cloned();
         added.ok_or_else(|| table_error("the new partition is not in the table".to_owned()))
     }
 }
@@ -279,7 +309,10 @@ fn mbr_partitions(mbr: &Mbr, sector: u64) -> Vec<TablePartition> {
         name: String::new(),
         active: partition.active,
     };
-    mbr.partitions().filter(|partition| !partition.is_extended()).map(convert).collect()
+    mbr.partitions()
+        .filter(|partition| !partition.is_extended())
+        .map(convert)
+        .collect()
 }
 
 #[cfg(test)]
@@ -295,7 +328,11 @@ mod tests {
     use crate::disk::block::BlockFile;
 
     fn sgdisk(path: &Path, arguments: &[&str]) -> String {
-        let output = Command::new("/usr/sbin/sgdisk").args(arguments).arg(path).output().unwrap();
+        let output = Command::new("/usr/sbin/sgdisk")
+            .args(arguments)
+            .arg(path)
+            .output()
+            .unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{text}");
         text
@@ -307,7 +344,19 @@ mod tests {
         let path = folder.path().join("disk");
         let file = File::create(&path).unwrap();
         file.set_len(64 << 20).unwrap();
-        sgdisk(&path, &["-n", "1:2048:+16M", "-t", "1:ef00", "-c", "1:boot", "-n", "2:0:+8M"]);
+        sgdisk(
+            &path,
+            &[
+                "-n",
+                "1:2048:+16M",
+                "-t",
+                "1:ef00",
+                "-c",
+                "1:boot",
+                "-n",
+                "2:0:+8M",
+            ],
+        );
         // The image was smaller than the disk: the backup is not at the end.
         file.set_len(256 << 20).unwrap();
 
@@ -326,7 +375,10 @@ mod tests {
         assert!(verdict.contains("No problems found"), "{verdict}");
         let shown = sgdisk(&path, &["-i", "3"]);
         assert!(shown.contains("Partition name: 'config-2'"), "{shown}");
-        assert!(shown.contains("11111111-2222-4333-8444-555555555555"), "{shown}");
+        assert!(
+            shown.contains("11111111-2222-4333-8444-555555555555"),
+            "{shown}"
+        );
     }
 
     #[test]
@@ -370,7 +422,9 @@ mod tests {
         let mut table = Table::read(&disk).unwrap().unwrap();
         assert_eq!(table.disk_id(), "0x12345678");
         assert!(table.has_boot_code());
-        let added = table.add_at_end(&disk, uuid::Uuid::nil(), "config-2", 64 << 20).unwrap();
+        let added = table
+            .add_at_end(&disk, uuid::Uuid::nil(), "config-2", 64 << 20)
+            .unwrap();
         assert_eq!(added.number, 2);
         assert!(added.start + added.length <= disk.size());
         let again = Table::read(&disk).unwrap().unwrap();

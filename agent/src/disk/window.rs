@@ -24,12 +24,26 @@ impl<'a> Window<'a> {
     /// A window to read from; at most `budget` bytes in all, since a chain
     /// of clusters may go round in a circle.
     pub fn reader(disk: &'a BlockFile, start: u64, length: u64, budget: u64) -> Self {
-        Self { disk, start, length, position: 0, writable: false, budget }
+        Self {
+            disk,
+            start,
+            length,
+            position: 0,
+            writable: false,
+            budget,
+        }
     }
 
     /// A window to read and write.
     pub fn writer(disk: &'a BlockFile, start: u64, length: u64) -> Self {
-        Self { disk, start, length, position: 0, writable: true, budget: u64::MAX }
+        Self {
+            disk,
+            start,
+            length,
+            position: 0,
+            writable: true,
+            budget: u64::MAX,
+        }
     }
 
     /// How much of a buffer fits before the end.
@@ -49,7 +63,9 @@ impl Read for Window<'_> {
         }
         self.budget -= fitting as u64;
         let offset = self.start + self.position;
-        self.disk.read_at(&mut buffer[..fitting], offset).map_err(io::Error::other)?;
+        self.disk
+            .read_at(&mut buffer[..fitting], offset)
+            .map_err(io::Error::other)?;
         self.position += fitting as u64;
         Ok(fitting)
     }
@@ -65,7 +81,9 @@ impl Write for Window<'_> {
             return Err(io::ErrorKind::StorageFull.into());
         }
         let offset = self.start + self.position;
-        self.disk.write_at(&buffer[..fitting], offset).map_err(io::Error::other)?;
+        self.disk
+            .write_at(&buffer[..fitting], offset)
+            .map_err(io::Error::other)?;
         self.position += fitting as u64;
         Ok(fitting)
     }
@@ -83,7 +101,10 @@ impl Seek for Window<'_> {
             SeekFrom::Current(offset) => self.position.checked_add_signed(offset),
         };
         self.position = position.ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidInput, "seek before the start of the partition")
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "seek before the start of the partition",
+            )
         })?;
         Ok(self.position)
     }

@@ -21,7 +21,11 @@ const MIB: u64 = 1 << 20;
 
 fn run(tool: &str, arguments: &[&str]) {
     let output = Command::new(tool).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{tool}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{tool}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 /// A GPT disk with a Linux partition and, from 33 MiB on, one of `kind`.
@@ -32,8 +36,15 @@ fn disk(folder: &Path, kind: &str, loader: bool) -> PathBuf {
     run(
         "/usr/sbin/sgdisk",
         &[
-            "-n", "1:2048:+32M", "-n", "15:67584:+16M", "-t", &format!("15:{kind}"),
-            "-u", "15:12345678-9abc-def0-1122-334455667788", text,
+            "-n",
+            "1:2048:+32M",
+            "-n",
+            "15:67584:+16M",
+            "-t",
+            &format!("15:{kind}"),
+            "-u",
+            "15:12345678-9abc-def0-1122-334455667788",
+            text,
         ],
     );
     if loader {
@@ -44,9 +55,22 @@ fn disk(folder: &Path, kind: &str, loader: bool) -> PathBuf {
         run("mmd", &["-i", esp_text, "::EFI", "::EFI/BOOT"]);
         let file = folder.join("loader");
         std::fs::write(&file, b"MZ").unwrap();
-        run("mcopy", &["-i", esp_text, file.to_str().unwrap(), "::EFI/BOOT/BOOTX64.EFI"]);
+        run(
+            "mcopy",
+            &[
+                "-i",
+                esp_text,
+                file.to_str().unwrap(),
+                "::EFI/BOOT/BOOTX64.EFI",
+            ],
+        );
         let bytes = std::fs::read(&esp).unwrap();
-        File::options().write(true).open(&path).unwrap().write_all_at(&bytes, 33 * MIB).unwrap();
+        File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .write_all_at(&bytes, 33 * MIB)
+            .unwrap();
     }
     path
 }
@@ -67,14 +91,19 @@ fn an_entry_for_the_loader() {
     assert_eq!(entries::order(&vars).unwrap(), [0, 3]);
     let option = LoadOption::decode(&vars.read("Boot0000").unwrap().unwrap()).unwrap();
     // Partition 15, from sector 67584 (0x10800), 32768 (0x8000) sectors.
-    let start = [4, 1, 42, 0, 15, 0, 0, 0, 0x00, 0x08, 1, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0];
+    let start = [
+        4, 1, 42, 0, 15, 0, 0, 0, 0x00, 0x08, 1, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0,
+    ];
     assert_eq!(option.device_paths[..24], start);
     assert_eq!(option.device_paths[24..28], [0x78, 0x56, 0x34, 0x12]);
 
     // The same again changes nothing.
     install_uefi(&file, Some(&vars), None, Position::First).unwrap();
     assert_eq!(entries::order(&vars).unwrap(), [0, 3]);
-    assert!(matches!(install_uefi(&file, None, None, Position::First), Ok(Installed::Found(_))));
+    assert!(matches!(
+        install_uefi(&file, None, None, Position::First),
+        Ok(Installed::Found(_))
+    ));
 }
 
 #[test]
@@ -85,7 +114,10 @@ fn no_system_partition_names_the_partitions() {
     let error = install_uefi(&file, None, None, Position::First).unwrap_err();
     assert!(matches!(error, BootError::NoEsp { .. }));
     let text = error.to_string();
-    assert!(text.contains("15 (type 0fc63daf-8483-4772-8e79-3d69d8477de4, 16 MiB"), "{text}");
+    assert!(
+        text.contains("15 (type 0fc63daf-8483-4772-8e79-3d69d8477de4, 16 MiB"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -14,7 +14,11 @@ const MIB: u64 = 1 << 20;
 
 fn run(tool: &str, arguments: &[&str]) {
     let output = Command::new(tool).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{tool}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{tool}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 /// A disk with a FAT of the given kind from 1 MiB on, holding the files.
@@ -36,7 +40,15 @@ fn esp(folder: &Path, fat: &str, mib: u64, files: &[(&str, &[u8])]) -> PathBuf {
         }
         let file = folder.join("content");
         std::fs::write(&file, content).unwrap();
-        run("mcopy", &["-i", volume_text, file.to_str().unwrap(), &format!("::{path}")]);
+        run(
+            "mcopy",
+            &[
+                "-i",
+                volume_text,
+                file.to_str().unwrap(),
+                &format!("::{path}"),
+            ],
+        );
     }
     let disk = folder.join("disk");
     let mut bytes = vec![0; usize::try_from(MIB).unwrap()];
@@ -46,15 +58,25 @@ fn esp(folder: &Path, fat: &str, mib: u64, files: &[(&str, &[u8])]) -> PathBuf {
 }
 
 fn csv(text: &str) -> Vec<u8> {
-    [0xff, 0xfe].into_iter().chain(text.encode_utf16().flat_map(u16::to_le_bytes)).collect()
+    [0xff, 0xfe]
+        .into_iter()
+        .chain(text.encode_utf16().flat_map(u16::to_le_bytes))
+        .collect()
 }
 
-fn search(fat: &str, mib: u64, files: &[(&str, &[u8])]) -> Result<Vec<(String, String)>, LoaderError> {
+fn search(
+    fat: &str,
+    mib: u64,
+    files: &[(&str, &[u8])],
+) -> Result<Vec<(String, String)>, LoaderError> {
     let folder = tempfile::tempdir().unwrap();
     let path = esp(folder.path(), fat, mib, files);
     let disk = BlockFile::open(&path, Access::Read).unwrap();
     let found = find(&disk, MIB, mib * MIB, "x64")?;
-    Ok(found.into_iter().map(|loader| (loader.path, loader.label)).collect())
+    Ok(found
+        .into_iter()
+        .map(|loader| (loader.path, loader.label))
+        .collect())
 }
 
 #[test]
@@ -80,17 +102,31 @@ fn shim_before_the_removable_name_before_grub() {
         ("EFI/fedora/grubx64.efi", b"MZ"),
         ("EFI/fedora/shimx64.efi", b"MZ"),
     ];
-    assert_eq!(search("16", 16, files).unwrap()[0].0, "\\EFI\\fedora\\shimx64.efi");
-    assert_eq!(search("16", 16, &files[..2]).unwrap()[0].0, "\\EFI\\BOOT\\BOOTX64.EFI");
-    assert_eq!(search("16", 16, &files[1..2]).unwrap()[0].0, "\\EFI\\fedora\\grubx64.efi");
+    assert_eq!(
+        search("16", 16, files).unwrap()[0].0,
+        "\\EFI\\fedora\\shimx64.efi"
+    );
+    assert_eq!(
+        search("16", 16, &files[..2]).unwrap()[0].0,
+        "\\EFI\\BOOT\\BOOTX64.EFI"
+    );
+    assert_eq!(
+        search("16", 16, &files[1..2]).unwrap()[0].0,
+        "\\EFI\\fedora\\grubx64.efi"
+    );
 }
 
 #[test]
 fn a_csv_file_that_names_nothing_real_is_passed_over() {
     let listed = csv("gone.efi,x,,\n");
-    let files: &[(&str, &[u8])] =
-        &[("EFI/BOOT/BOOTX64.EFI", b"MZ"), ("EFI/x/BOOTX64.CSV", &listed)];
-    assert_eq!(search("16", 16, files).unwrap()[0].0, "\\EFI\\BOOT\\BOOTX64.EFI");
+    let files: &[(&str, &[u8])] = &[
+        ("EFI/BOOT/BOOTX64.EFI", b"MZ"),
+        ("EFI/x/BOOTX64.CSV", &listed),
+    ];
+    assert_eq!(
+        search("16", 16, files).unwrap()[0].0,
+        "\\EFI\\BOOT\\BOOTX64.EFI"
+    );
 }
 
 #[test]
@@ -107,5 +143,8 @@ fn no_file_system() {
     let path = folder.path().join("disk");
     File::create(&path).unwrap().set_len(4 * MIB).unwrap();
     let disk = BlockFile::open(&path, Access::Read).unwrap();
-    assert!(matches!(find(&disk, MIB, MIB, "x64"), Err(LoaderError::Read(_))));
+    assert!(matches!(
+        find(&disk, MIB, MIB, "x64"),
+        Err(LoaderError::Read(_))
+    ));
 }

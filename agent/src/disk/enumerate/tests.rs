@@ -58,27 +58,61 @@ fn machine() -> (tempfile::TempDir, Enumerator) {
     device(
         root.path(),
         "pci0000:00/0000:00:05.0/virtio2/block/vda",
-        &[("size", "20971520\n"), ("serial", "disk-1"), ("dev", "254:0\n"), ("ro", "1\n")],
+        &[
+            ("size", "20971520\n"),
+            ("serial", "disk-1"),
+            ("dev", "254:0\n"),
+            ("ro", "1\n"),
+        ],
     );
-    for (name, size) in
-        [("ram0", "8192"), ("zram0", "8"), ("loop0", "20000"), ("sr0", "700000"), ("fd0", "8")]
-    {
-        device(root.path(), &format!("virtual/block/{name}"), &[("size", size)]);
+    for (name, size) in [
+        ("ram0", "8192"),
+        ("zram0", "8"),
+        ("loop0", "20000"),
+        ("sr0", "700000"),
+        ("fd0", "8"),
+    ] {
+        device(
+            root.path(),
+            &format!("virtual/block/{name}"),
+            &[("size", size)],
+        );
     }
     device(root.path(), "virtual/block/sdb", &[("size", "0\n")]);
     device(root.path(), "virtual/block/md127", &[("size", "100000\n")]);
-    device(root.path(), "virtual/block/dm-0", &[("size", "1"), ("dm/uuid", "LVM-abc\n")]);
-    device(root.path(), "virtual/block/dm-1", &[("size", "1"), ("dm/uuid", "mpath-360\n")]);
+    device(
+        root.path(),
+        "virtual/block/dm-0",
+        &[("size", "1"), ("dm/uuid", "LVM-abc\n")],
+    );
+    device(
+        root.path(),
+        "virtual/block/dm-1",
+        &[("size", "1"), ("dm/uuid", "mpath-360\n")],
+    );
     let dev = root.path().join("dev");
     fs::create_dir_all(dev.join("disk/by-path")).unwrap();
     for name in ["sda", "vda", "loop0"] {
         fs::write(dev.join(name), "").unwrap();
     }
-    symlink(dev.join("sda"), dev.join("disk/by-path/pci-0000:00:1f.2-ata-1.0")).unwrap();
+    symlink(
+        dev.join("sda"),
+        dev.join("disk/by-path/pci-0000:00:1f.2-ata-1.0"),
+    )
+    .unwrap();
     let proc = root.path().join("proc");
     fs::create_dir_all(proc.join("self")).unwrap();
-    fs::write(proc.join("self/mountinfo"), "22 1 8:1 / /boot rw - ext4 /dev/none rw\n").unwrap();
-    let enumerator = Enumerator { sys: root.path().join("sys"), dev, proc, only: Vec::new() };
+    fs::write(
+        proc.join("self/mountinfo"),
+        "22 1 8:1 / /boot rw - ext4 /dev/none rw\n",
+    )
+    .unwrap();
+    let enumerator = Enumerator {
+        sys: root.path().join("sys"),
+        dev,
+        proc,
+        only: Vec::new(),
+    };
     (root, enumerator)
 }
 
@@ -96,7 +130,10 @@ fn lists_disks_and_nothing_else() {
     assert_eq!(sda.wwn.as_deref(), Some("0x5000c5009d1f2a3b"));
     assert_eq!(sda.hctl.as_deref(), Some("0:0:0:0"));
     assert_eq!(sda.transport.as_deref(), Some("sata"));
-    assert_eq!(sda.by_path.as_deref(), Some("/dev/disk/by-path/pci-0000:00:1f.2-ata-1.0"));
+    assert_eq!(
+        sda.by_path.as_deref(),
+        Some("/dev/disk/by-path/pci-0000:00:1f.2-ata-1.0")
+    );
     assert!(sda.rotational);
     assert_eq!((sda.logical_sector, sda.physical_sector), (512, 4096));
     assert_eq!(sda.partitions.len(), 1);
@@ -107,7 +144,10 @@ fn lists_disks_and_nothing_else() {
     assert_eq!(nvme.serial(), Some("S64ENE0R"));
     assert_eq!(nvme.wwn.as_deref(), Some("eui.0025385b71b0a1c2"));
     assert_eq!((nvme.logical_sector, nvme.physical_sector), (4096, 4096));
-    assert_eq!(nvme.by_path.as_deref(), Some("/dev/disk/by-path/pci-0000:01:00.0-nvme-1"));
+    assert_eq!(
+        nvme.by_path.as_deref(),
+        Some("/dev/disk/by-path/pci-0000:01:00.0-nvme-1")
+    );
     assert_eq!(nvme.in_use, None);
 
     let vda = &disks[4];
@@ -132,5 +172,8 @@ fn only_the_named_disks_exist() {
 fn natural_order() {
     let mut names = ["sdaa", "nvme10n1", "sdb", "nvme2n1", "vda", "sda", "md0"];
     names.sort_by(|a, b| natural(a, b));
-    assert_eq!(names, ["md0", "nvme2n1", "nvme10n1", "sda", "sdb", "sdaa", "vda"]);
+    assert_eq!(
+        names,
+        ["md0", "nvme2n1", "nvme10n1", "sda", "sdb", "sdaa", "vda"]
+    );
 }

@@ -83,13 +83,22 @@ fn verify(file: &BlockFile) -> Result<(), Error> {
     // A step of a linear congruential generator, enough to leave the grid.
     let mut shift: u64 = 0x9e37_79b9_7f4a_7c15;
     let inner = (1..SAMPLES).map(|index| {
-        shift = shift.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        shift = shift
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         let moved = index * stride + (shift >> 16) % stride.max(1);
         moved.min(last) / 4096 * 4096
     });
     for offset in [0].into_iter().chain(inner).chain([last]) {
-        if file.read_some(offset, length)?.iter().any(|byte| *byte != 0) {
-            return Err(Error::NotZero { path: file.path().to_owned(), offset });
+        if file
+            .read_some(offset, length)?
+            .iter()
+            .any(|byte| *byte != 0)
+        {
+            return Err(Error::NotZero {
+                path: file.path().to_owned(),
+                offset,
+            });
         }
     }
     Ok(())

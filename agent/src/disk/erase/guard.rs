@@ -12,8 +12,14 @@ use crate::disk::table::Table;
 
 /// Partition types of cluster file systems.
 const GUARDED_TYPES: [(Uuid, &str); 2] = [
-    (uuid!("37affc90-ef7d-4e96-91c3-2d7ae055b174"), "an IBM GPFS partition"),
-    (uuid!("aa31e02a-400f-11db-9590-000c2911d1b8"), "a VMware VMFS partition"),
+    (
+        uuid!("37affc90-ef7d-4e96-91c3-2d7ae055b174"),
+        "an IBM GPFS partition",
+    ),
+    (
+        uuid!("aa31e02a-400f-11db-9590-000c2911d1b8"),
+        "a VMware VMFS partition",
+    ),
 ];
 /// MBR type of VMFS.
 const VMFS: u8 = 0xfb;
@@ -26,12 +32,18 @@ pub(super) fn check(
     table: Option<&Table>,
     regions: &[Region<'_>],
 ) -> Result<(), Error> {
-    let guarded = |found: String| Err(Error::Guarded { path: disk.path().to_owned(), found });
+    let guarded = |found: String| {
+        Err(Error::Guarded {
+            path: disk.path().to_owned(),
+            found,
+        })
+    };
     for partition in table.iter().flat_map(|table| &table.partitions) {
         let what = match partition.kind {
-            PartitionKind::Gpt(kind) => {
-                GUARDED_TYPES.iter().find(|(guid, _)| *guid == kind).map(|(_, what)| *what)
-            }
+            PartitionKind::Gpt(kind) => GUARDED_TYPES
+                .iter()
+                .find(|(guid, _)| *guid == kind)
+                .map(|(_, what)| *what),
             PartitionKind::Mbr(kind) => (kind == VMFS).then_some("a VMware VMFS partition"),
         };
         if let Some(what) = what {

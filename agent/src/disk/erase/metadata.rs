@@ -47,25 +47,39 @@ pub(super) fn wipe(disk: &Disk, guard: bool) -> Result<Method, Error> {
         }
     }
     let found = probe::listing(&left_over(&regions)?);
-    Err(Error::StillThere { path: disk.path.clone(), found })
+    Err(Error::StillThere {
+        path: disk.path.clone(),
+        found,
+    })
 }
 
 /// Partitions as the kernel knows them and as the table has them, and last
 /// the disk.
 fn regions<'a>(file: &'a BlockFile, disk: &Disk, table: Option<&Table>) -> Vec<Region<'a>> {
-    let known = disk.partitions.iter().map(|partition| (partition.start, partition.size));
+    let known = disk
+        .partitions
+        .iter()
+        .map(|partition| (partition.start, partition.size));
     let listed = table.into_iter().flat_map(|table| &table.partitions);
-    let mut places: Vec<(u64, u64)> =
-        known.chain(listed.map(|partition| (partition.start, partition.length))).collect();
+    let mut places: Vec<(u64, u64)> = known
+        .chain(listed.map(|partition| (partition.start, partition.length)))
+        .collect();
     places.sort_unstable();
     places.dedup();
     let inside = |(start, length): &(u64, u64)| {
-        *length > 0 && start.checked_add(*length).is_some_and(|end| end <= file.size())
+        *length > 0
+            && start
+                .checked_add(*length)
+                .is_some_and(|end| end <= file.size())
     };
     let mut regions: Vec<Region<'_>> = places
         .into_iter()
         .filter(inside)
-        .map(|(start, length)| Region { disk: file, start, length })
+        .map(|(start, length)| Region {
+            disk: file,
+            start,
+            length,
+        })
         .collect();
     regions.push(Region::whole(file));
     regions
@@ -98,7 +112,9 @@ fn left_over(regions: &[Region<'_>]) -> Result<Vec<Signature>, Error> {
 fn zero_around(file: &BlockFile, signature: &Signature) -> Result<(), Error> {
     let sector = u64::from(file.logical_sector());
     let start = signature.offset / sector * sector;
-    let end = (signature.offset + signature.length).next_multiple_of(sector).min(file.size());
+    let end = (signature.offset + signature.length)
+        .next_multiple_of(sector)
+        .min(file.size());
     file.zero(start, end - start)
 }
 
@@ -109,5 +125,8 @@ fn zero_ends(region: &Region<'_>) -> Result<(), Error> {
     region.disk.zero(region.start, head)?;
     let tail = region.length.saturating_sub(head).min(END);
     let start = (region.start + region.length - tail).next_multiple_of(sector);
-    region.disk.zero(start, (region.start + region.length).saturating_sub(start) / sector * sector)
+    region.disk.zero(
+        start,
+        (region.start + region.length).saturating_sub(start) / sector * sector,
+    )
 }

@@ -71,8 +71,15 @@ impl EraseOptions {
 
     /// Options as the node's `driver_internal_info` has them.
     pub fn of_node(internal: &Map<String, Value>, cancel: Arc<AtomicBool>) -> Self {
-        let flag = |key: &str, default| internal.get(key).and_then(Value::as_bool).unwrap_or(default);
-        let concurrency = internal.get("disk_erasure_concurrency").and_then(Value::as_u64);
+        let flag = |key: &str, default| {
+            internal
+                .get(key)
+                .and_then(Value::as_bool)
+                .unwrap_or(default)
+        };
+        let concurrency = internal
+            .get("disk_erasure_concurrency")
+            .and_then(Value::as_u64);
         let concurrency = concurrency.unwrap_or(1).clamp(1, Self::MOST_AT_ONCE);
         let default = Self::default();
         Self {
@@ -88,7 +95,9 @@ impl EraseOptions {
 
     fn check_cancelled(&self, disk: &Disk) -> Result<(), Error> {
         if self.cancel.load(Ordering::Relaxed) {
-            return Err(Error::Cancelled { path: disk.path.clone() });
+            return Err(Error::Cancelled {
+                path: disk.path.clone(),
+            });
         }
         Ok(())
     }
@@ -106,7 +115,10 @@ fn preset(disk: &Disk, rules: &DiskRules) -> Option<Result<Method, Error>> {
         return Some(Ok(Method::Skipped("virtual media")));
     }
     let reason = disk.in_use.clone()?;
-    Some(Err(Error::InUse { path: disk.path.clone(), reason }))
+    Some(Err(Error::InUse {
+        path: disk.path.clone(),
+        reason,
+    }))
 }
 
 /// Takes everything off the disks that a machine could recognise: superblocks
@@ -142,7 +154,11 @@ pub fn erase_all(
     progress: OnProgress<'_>,
 ) -> Result<EraseReport, EraseError> {
     let order: Vec<&Disk> = disks.iter().rev().collect();
-    let counter = pool::Bytes::new("erase_devices", order.iter().map(|disk| disk.size).sum(), progress);
+    let counter = pool::Bytes::new(
+        "erase_devices",
+        order.iter().map(|disk| disk.size).sum(),
+        progress,
+    );
     let outcomes = pool::run(&order, options.concurrency, |disk| {
         let before = |result| {
             counter.add(disk.size);

@@ -130,8 +130,13 @@ fn namespace_id(file: &BlockFile) -> Result<u32, Error> {
     // SAFETY: NVME_IOCTL_ID takes no argument and touches no memory.
     let id = unsafe { raw::namespace_id(file.fd().as_raw_fd()) };
     let id = id.map_err(|e| Error::io("read the namespace number of", file.path(), e.into()))?;
-    u32::try_from(id)
-        .map_err(|e| Error::io("read the namespace number of", file.path(), std::io::Error::other(e)))
+    u32::try_from(id).map_err(|e| {
+        Error::io(
+            "read the namespace number of",
+            file.path(),
+            std::io::Error::other(e),
+        )
+    })
 }
 
 fn identify(file: &BlockFile, nsid: u32, structure: u32, page: &mut [u8]) -> Result<(), Error> {
@@ -160,7 +165,11 @@ fn format_with(
         timeout_ms: FORMAT_TIMEOUT_MS,
         ..AdminCommand::default()
     };
-    let name = if erase == SES_CRYPTO { "format with cryptographic erase" } else { "format with user data erase" };
+    let name = if erase == SES_CRYPTO {
+        "format with cryptographic erase"
+    } else {
+        "format with user data erase"
+    };
     submit(file, name, &mut command)
 }
 
@@ -173,7 +182,11 @@ fn submit(file: &BlockFile, name: &'static str, command: &mut AdminCommand) -> R
         return Ok(());
     }
     let status = u32::try_from(status).unwrap_or_default();
-    Err(Error::Nvme { path: file.path().to_owned(), command: name, status })
+    Err(Error::Nvme {
+        path: file.path().to_owned(),
+        command: name,
+        status,
+    })
 }
 
 #[cfg(test)]

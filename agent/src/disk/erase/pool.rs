@@ -43,7 +43,9 @@ pub(super) fn run(
             });
         }
     });
-    let outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let outcomes = outcomes
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
     outcomes.into_iter().flatten().collect()
 }
 
@@ -62,7 +64,12 @@ pub(super) struct Steps<'a> {
 
 impl<'a> Steps<'a> {
     pub(super) fn new(stage: &'static str, total: usize, progress: OnProgress<'a>) -> Self {
-        let steps = Self { stage, total: total as u64, done: AtomicU64::new(0), progress };
+        let steps = Self {
+            stage,
+            total: total as u64,
+            done: AtomicU64::new(0),
+            progress,
+        };
         steps.report(0);
         steps
     }
@@ -74,7 +81,11 @@ impl<'a> Steps<'a> {
     fn report(&self, done: u64) {
         let stage = self.stage.to_owned();
         let percent = percent(done, self.total);
-        (self.progress)(Progress { stage, percent, ..Progress::default() });
+        (self.progress)(Progress {
+            stage,
+            percent,
+            ..Progress::default()
+        });
     }
 }
 
@@ -89,8 +100,13 @@ pub(super) struct Bytes<'a> {
 
 impl<'a> Bytes<'a> {
     pub(super) fn new(stage: &'static str, total: u64, progress: OnProgress<'a>) -> Self {
-        let bytes =
-            Self { stage, total, done: AtomicU64::new(0), start: Instant::now(), progress };
+        let bytes = Self {
+            stage,
+            total,
+            done: AtomicU64::new(0),
+            start: Instant::now(),
+            progress,
+        };
         bytes.add(0);
         bytes
     }
@@ -98,7 +114,9 @@ impl<'a> Bytes<'a> {
     /// Counts bytes of a disk that need no more work.
     pub(super) fn add(&self, bytes: u64) {
         let done = self.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let millis = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
+        let millis = u64::try_from(self.start.elapsed().as_millis())
+            .unwrap_or(u64::MAX)
+            .max(1);
         (self.progress)(Progress {
             stage: self.stage.to_owned(),
             bytes_in: done,

@@ -116,7 +116,12 @@ pub(super) fn collect(
                     tracing::info!(dev = %disk.path.display(), %method, "a disk was erased");
                 }
                 let (path, serial) = (disk.path.clone(), disk.serial().map(str::to_owned));
-                report.disks.push(DiskOutcome { path, serial, method, elapsed });
+                report.disks.push(DiskOutcome {
+                    path,
+                    serial,
+                    method,
+                    elapsed,
+                });
             }
             Err(error) => failures.push((disk.path.clone(), error)),
         }
@@ -124,5 +129,8 @@ pub(super) fn collect(
     if failures.is_empty() {
         return Ok(report);
     }
-    Err(EraseError { total: disks.len(), failures })
+    Err(EraseError {
+        total: disks.len(),
+        failures,
+    })
 }

@@ -24,7 +24,12 @@ fn quiet(_: Progress) {}
 /// at the end of the second.
 fn used_disk(folder: &Path, name: &str) -> Disk {
     let path = folder.join(name);
-    let file = File::options().create_new(true).read(true).write(true).open(&path).unwrap();
+    let file = File::options()
+        .create_new(true)
+        .read(true)
+        .write(true)
+        .open(&path)
+        .unwrap();
     file.set_len(64 * MIB).unwrap();
     let output = Command::new("/usr/sbin/sgdisk")
         .args(["-n", "1:2048:+16M", "-n", "2:0:+16M"])
@@ -35,15 +40,26 @@ fn used_disk(folder: &Path, name: &str) -> Disk {
     file.write_all_at(b"\x53\xef", MIB + 0x438).unwrap();
     let end = 33 * MIB;
     let raid = (16 * MIB / 512 - 16) & !7;
-    file.write_all_at(b"\xfc\x4e\x2b\xa9\x01\0\0\0", end - 16 * MIB + raid * 512).unwrap();
+    file.write_all_at(b"\xfc\x4e\x2b\xa9\x01\0\0\0", end - 16 * MIB + raid * 512)
+        .unwrap();
     // In the middle of the second partition, found by no probe.
     file.write_all_at(b"secret", 24 * MIB).unwrap();
-    Disk { name: name.into(), path, size: 64 * MIB, logical_sector: 512, ..Disk::default() }
+    Disk {
+        name: name.into(),
+        path,
+        size: 64 * MIB,
+        logical_sector: 512,
+        ..Disk::default()
+    }
 }
 
 /// What wipefs still finds.
 fn wipefs(path: &Path) -> String {
-    let output = Command::new("/usr/sbin/wipefs").arg("--no-act").arg(path).output().unwrap();
+    let output = Command::new("/usr/sbin/wipefs")
+        .arg("--no-act")
+        .arg(path)
+        .output()
+        .unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -52,15 +68,27 @@ fn metadata_goes_data_stays() {
     let folder = tempfile::tempdir().unwrap();
     let disks = [used_disk(folder.path(), "a"), used_disk(folder.path(), "b")];
     assert!(wipefs(&disks[0].path).contains("gpt"));
-    let options = EraseOptions { concurrency: 2, ..EraseOptions::default() };
+    let options = EraseOptions {
+        concurrency: 2,
+        ..EraseOptions::default()
+    };
     let report = erase_metadata(&disks, &DiskRules::default(), &options, &quiet).unwrap();
     assert_eq!(report.disks.len(), 2);
-    assert!(report.disks.iter().all(|disk| disk.method == Method::Metadata));
+    assert!(
+        report
+            .disks
+            .iter()
+            .all(|disk| disk.method == Method::Metadata)
+    );
     for disk in &disks {
         assert_eq!(wipefs(&disk.path), "");
         let content = std::fs::read(&disk.path).unwrap();
-        let left: Vec<usize> =
-            content.iter().enumerate().filter(|(_, byte)| **byte != 0).map(|(at, _)| at).collect();
+        let left: Vec<usize> = content
+            .iter()
+            .enumerate()
+            .filter(|(_, byte)| **byte != 0)
+            .map(|(at, _)| at)
+            .collect();
         let secret = usize::try_from(24 * MIB).unwrap();
         assert_eq!(left, (secret..secret + 6).collect::<Vec<_>>());
     }
@@ -72,10 +100,20 @@ fn everything_goes_and_progress_counts_to_the_end() {
     let disks = [used_disk(folder.path(), "a")];
     let seen = Mutex::new(Vec::new());
     let progress = |progress: Progress| seen.lock().unwrap().push(progress);
-    let report =
-        erase_all(&disks, &DiskRules::default(), &EraseOptions::default(), &progress).unwrap();
+    let report = erase_all(
+        &disks,
+        &DiskRules::default(),
+        &EraseOptions::default(),
+        &progress,
+    )
+    .unwrap();
     assert_eq!(report.disks[0].method, Method::Zeroes);
-    assert!(std::fs::read(&disks[0].path).unwrap().iter().all(|byte| *byte == 0));
+    assert!(
+        std::fs::read(&disks[0].path)
+            .unwrap()
+            .iter()
+            .all(|byte| *byte == 0)
+    );
     let seen = seen.into_inner().unwrap();
     let last = seen.last().unwrap();
     assert_eq!((last.bytes_out, last.percent), (64 * MIB, Some(100)));
@@ -84,17 +122,32 @@ fn everything_goes_and_progress_counts_to_the_end() {
 #[test]
 fn one_failure_does_not_stop_the_others() {
     let folder = tempfile::tempdir().unwrap();
-    let missing = Disk { path: "/nosuch/disk".into(), size: 1, ..Disk::default() };
+    let missing = Disk {
+        path: "/nosuch/disk".into(),
+        size: 1,
+        ..Disk::default()
+    };
     let mut mounted = used_disk(folder.path(), "m");
     mounted.in_use = Some("mounted at /".into());
     let good = used_disk(folder.path(), "g");
     let disks = [missing, mounted, good];
-    let error =
-        erase_metadata(&disks, &DiskRules::default(), &EraseOptions::default(), &quiet).unwrap_err();
+    let error = erase_metadata(
+        &disks,
+        &DiskRules::default(),
+        &EraseOptions::default(),
+        &quiet,
+    )
+    .unwrap_err();
     let text = error.to_string();
-    assert!(text.starts_with("2 of 3 disks could not be erased: "), "{text}");
+    assert!(
+        text.starts_with("2 of 3 disks could not be erased: "),
+        "{text}"
+    );
     assert!(text.contains("is in use: mounted at /"), "{text}");
-    assert!(text.contains("look at /nosuch/disk: No such file"), "{text}");
+    assert!(
+        text.contains("look at /nosuch/disk: No such file"),
+        "{text}"
+    );
     assert_eq!(wipefs(&disks[2].path), "");
     assert_ne!(wipefs(&disks[1].path), "");
 }
@@ -119,7 +172,10 @@ fn read_only_and_skipped_disks() {
     let rules =
         DiskRules::of_node(properties.as_object().unwrap(), &serde_json::Map::new()).unwrap();
     let report = erase_all(&disks, &rules, &EraseOptions::default(), &quiet).unwrap();
-    assert_eq!(report.disks[0].method, Method::Skipped("listed in skip_block_devices"));
+    assert_eq!(
+        report.disks[0].method,
+        Method::Skipped("listed in skip_block_devices")
+    );
 }
 
 #[test]
@@ -127,7 +183,8 @@ fn shared_file_systems_are_guarded() {
     let folder = tempfile::tempdir().unwrap();
     let disk = used_disk(folder.path(), "a");
     let file = File::options().write(true).open(&disk.path).unwrap();
-    file.write_all_at(b"\x01\x16\x19\x70\0\0\0\x01", MIB + 0x1_0000).unwrap();
+    file.write_all_at(b"\x01\x16\x19\x70\0\0\0\x01", MIB + 0x1_0000)
+        .unwrap();
     let disks = [disk];
     let internal = json!({"disk_erasure_concurrency": 4, "wipe_special_filesystems": true});
     let options = EraseOptions::of_node(internal.as_object().unwrap(), Default::default());

@@ -83,7 +83,10 @@ const TEXT_OPS: [(&str, TextOp); 6] = [
 
 /// Trimmed and in lower case, inner blanks made one.
 pub(super) fn normalise(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+    text.split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .to_lowercase()
 }
 
 impl Expression {
@@ -103,8 +106,10 @@ impl Expression {
             return Ok(Some(Self::AllIn(words)));
         }
         if let Some(rest) = text.strip_prefix("<or>") {
-            let choices: Result<_, _> =
-                rest.split("<or>").map(|choice| operand(choice, "<or>")).collect();
+            let choices: Result<_, _> = rest
+                .split("<or>")
+                .map(|choice| operand(choice, "<or>"))
+                .collect();
             return Ok(Some(Self::Or(choices?)));
         }
         if let Some(rest) = text.strip_prefix("<range-in>") {
@@ -158,10 +163,17 @@ fn range(text: &str) -> Result<Expression, String> {
     if !(with_low || inner.starts_with('(')) || !(with_high || inner.ends_with(')')) {
         return Err(wrong());
     }
-    let ends = inner.get(1..inner.len().saturating_sub(1)).ok_or_else(wrong)?;
+    let ends = inner
+        .get(1..inner.len().saturating_sub(1))
+        .ok_or_else(wrong)?;
     let mut ends = ends.split_whitespace();
     let (Some(low), Some(high), None) = (ends.next(), ends.next(), ends.next()) else {
         return Err(wrong());
     };
-    Ok(Expression::Range { low: number(low)?, with_low, high: number(high)?, with_high })
+    Ok(Expression::Range {
+        low: number(low)?,
+        with_low,
+        high: number(high)?,
+        with_high,
+    })
 }

@@ -34,12 +34,16 @@ impl Hint {
         if self.key == Key::Name {
             // A link that udev made under any other name leads to the disk too.
             let wanted = Path::new(self.written.trim_start_matches("s==").trim());
-            let node = fs::canonicalize(wanted).ok().filter(|_| wanted.starts_with("/dev"));
+            let node = fs::canonicalize(wanted)
+                .ok()
+                .filter(|_| wanted.starts_with("/dev"));
             if node.is_some() && node == fs::canonicalize(&disk.path).ok() {
                 values.push(self.written.clone());
             }
         }
-        values.iter().any(|value| text_matches(&self.expression, &normalise(value)))
+        values
+            .iter()
+            .any(|value| text_matches(&self.expression, &normalise(value)))
     }
 }
 
@@ -49,13 +53,20 @@ fn values(key: Key, disk: &Disk) -> Vec<String> {
         Key::Model => one(&disk.model),
         Key::Vendor => one(&disk.vendor),
         Key::Serial => disk.serials.clone(),
-        Key::Wwn => [&disk.wwn, &disk.wwn_with_extension].into_iter().flatten().cloned().collect(),
+        Key::Wwn => [&disk.wwn, &disk.wwn_with_extension]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect(),
         Key::WwnWithExtension => one(&disk.wwn_with_extension),
         Key::WwnVendorExtension => one(&disk.wwn_vendor_extension),
         Key::Hctl => one(&disk.hctl),
         Key::Tran => one(&disk.transport),
         Key::ByPath => {
-            let links = disk.links.iter().filter(|link| link.starts_with("/dev/disk/by-path/"));
+            let links = disk
+                .links
+                .iter()
+                .filter(|link| link.starts_with("/dev/disk/by-path/"));
             links.chain(&disk.by_path).cloned().collect()
         }
         Key::Name => {
@@ -73,9 +84,9 @@ fn size_matches(expression: &Expression, bytes: u64) -> bool {
     // Exact up to 2^53 bytes, and a rounding error beyond does not matter.
     let gib = bytes as f64 / GIB as f64;
     match expression {
-        Expression::Or(choices) => {
-            choices.iter().any(|choice| choice.parse::<f64>().is_ok_and(|wanted| wanted == gib))
-        }
+        Expression::Or(choices) => choices
+            .iter()
+            .any(|choice| choice.parse::<f64>().is_ok_and(|wanted| wanted == gib)),
         other => number_matches(other, gib),
     }
 }
@@ -90,9 +101,22 @@ fn number_matches(expression: &Expression, value: f64) -> bool {
             NumberOp::Above => value > *wanted,
             NumberOp::Below => value < *wanted,
         },
-        Expression::Range { low, with_low, high, with_high } => {
-            let above = if *with_low { value >= *low } else { value > *low };
-            let below = if *with_high { value <= *high } else { value < *high };
+        Expression::Range {
+            low,
+            with_low,
+            high,
+            with_high,
+        } => {
+            let above = if *with_low {
+                value >= *low
+            } else {
+                value > *low
+            };
+            let below = if *with_high {
+                value <= *high
+            } else {
+                value < *high
+            };
             above && below
         }
         _ => false,
@@ -115,9 +139,9 @@ fn text_matches(expression: &Expression, value: &str) -> bool {
         Expression::In(part) => value.contains(part.as_str()),
         Expression::AllIn(words) => words.iter().all(|word| value.contains(word.as_str())),
         Expression::Or(choices) => choices.iter().any(|choice| choice == value),
-        Expression::Number(..) | Expression::Range { .. } => {
-            value.parse().is_ok_and(|value| number_matches(expression, value))
-        }
+        Expression::Number(..) | Expression::Range { .. } => value
+            .parse()
+            .is_ok_and(|value| number_matches(expression, value)),
         Expression::Flag(_) => false,
     }
 }
@@ -208,7 +232,10 @@ mod tests {
 
     #[test]
     fn a_missing_value_never_matches() {
-        let nameless = Disk { path: "/dev/sdb".into(), ..Disk::default() };
+        let nameless = Disk {
+            path: "/dev/sdb".into(),
+            ..Disk::default()
+        };
         for hints in [json!({"serial": "s!= x"}), json!({"model": "<in> a"})] {
             assert!(!parse(&hints).unwrap().matches(&nameless), "{hints}");
         }

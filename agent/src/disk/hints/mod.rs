@@ -77,7 +77,9 @@ pub(crate) const KEYS: [(&str, Key); 12] = [
 impl Key {
     /// The key's name in a hint object.
     pub fn name(self) -> &'static str {
-        KEYS.iter().find(|(_, key)| *key == self).map_or("", |(name, _)| name)
+        KEYS.iter()
+            .find(|(_, key)| *key == self)
+            .map_or("", |(name, _)| name)
     }
 }
 

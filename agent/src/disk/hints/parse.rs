@@ -45,34 +45,52 @@ fn known() -> String {
 /// Reads hints. An empty object gives no hints.
 pub fn parse(value: &Value) -> Result<Hints, HintError> {
     let Value::Object(object) = value else {
-        return Err(HintError::NotAnObject { found: value.to_string() });
+        return Err(HintError::NotAnObject {
+            found: value.to_string(),
+        });
     };
     parse_object(object)
 }
 
 pub(crate) fn parse_object(object: &Map<String, Value>) -> Result<Hints, HintError> {
-    object.iter().map(|(name, value)| parse_one(name, value)).collect::<Result<_, _>>().map(Hints)
+    object
+        .iter()
+        .map(|(name, value)| parse_one(name, value))
+        .collect::<Result<_, _>>()
+        .map(Hints)
 }
 
 fn parse_one(name: &str, value: &Value) -> Result<Hint, HintError> {
-    let key = KEYS.iter().find(|(known, _)| *known == name).map(|(_, key)| *key);
-    let key = key.ok_or_else(|| HintError::UnknownKey { key: name.to_owned() })?;
+    let key = KEYS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, key)| *key);
+    let key = key.ok_or_else(|| HintError::UnknownKey {
+        key: name.to_owned(),
+    })?;
     let expression = match key {
         Key::Size => size(value),
         Key::Rotational => rotational(value),
         _ => text(value),
     };
-    let expression =
-        expression.map_err(|reason| HintError::BadValue { key: key.name(), reason })?;
+    let expression = expression.map_err(|reason| HintError::BadValue {
+        key: key.name(),
+        reason,
+    })?;
     let written = match value {
         Value::String(text) => text.trim().to_owned(),
         other => other.to_string(),
     };
-    Ok(Hint { key, expression, written })
+    Ok(Hint {
+        key,
+        expression,
+        written,
+    })
 }
 
 fn size(value: &Value) -> Result<Expression, String> {
-    let wrong = || format!("a size in GiB above 0 is expected, as in 100 or '>= 100', found {value}");
+    let wrong =
+        || format!("a size in GiB above 0 is expected, as in 100 or '>= 100', found {value}");
     let expression = match value {
         Value::Number(number) => {
             Expression::Number(NumberOp::Equal, number.as_f64().ok_or_else(wrong)?)
@@ -142,17 +160,44 @@ mod tests {
     #[test]
     fn bad_hints_say_why() {
         let cases = [
-            (json!({"sise": 1}), "root device hint 'sise' is not known; there are size, model"),
-            (json!({"size": 0}), "root device hint size: a size in GiB above 0 is expected"),
+            (
+                json!({"sise": 1}),
+                "root device hint 'sise' is not known; there are size, model",
+            ),
+            (
+                json!({"size": 0}),
+                "root device hint size: a size in GiB above 0 is expected",
+            ),
             (json!({"size": "big"}), "found \"big\""),
-            (json!({"size": ">= big"}), "a number is expected, found 'big'"),
-            (json!({"size": "<range-in> 10 20"}), "a range is written <range-in> [ 10 20 ]"),
-            (json!({"model": ""}), "root device hint model: the text is empty"),
-            (json!({"model": "<in>"}), "nothing follows the operator <in>"),
+            (
+                json!({"size": ">= big"}),
+                "a number is expected, found 'big'",
+            ),
+            (
+                json!({"size": "<range-in> 10 20"}),
+                "a range is written <range-in> [ 10 20 ]",
+            ),
+            (
+                json!({"model": ""}),
+                "root device hint model: the text is empty",
+            ),
+            (
+                json!({"model": "<in>"}),
+                "nothing follows the operator <in>",
+            ),
             (json!({"model": "<inn> x"}), "operator <inn> is not known"),
-            (json!({"serial": ["a"]}), "a text is expected, found [\"a\"]"),
-            (json!({"rotational": "maybe"}), "true or false is expected, found \"maybe\""),
-            (json!("sda"), "an object of keys and expressions, found \"sda\""),
+            (
+                json!({"serial": ["a"]}),
+                "a text is expected, found [\"a\"]",
+            ),
+            (
+                json!({"rotational": "maybe"}),
+                "true or false is expected, found \"maybe\"",
+            ),
+            (
+                json!("sda"),
+                "an object of keys and expressions, found \"sda\"",
+            ),
         ];
         for (hints, expected) in cases {
             let error: HintError = parse(&hints).unwrap_err();

@@ -6,8 +6,14 @@ use crate::disk::probe::Region;
 /// The label of a FAT, ISO 9660 or ext file system, trimmed.
 pub fn volume_label(region: &Region<'_>) -> Result<Option<String>, Error> {
     let field = |offset: u64, length: usize, magic_at: u64, magic: &[u8]| {
-        let magic_found = region.read(magic_at, magic.len())?.is_some_and(|found| found == magic);
-        let label = if magic_found { region.read(offset, length)? } else { None };
+        let magic_found = region
+            .read(magic_at, magic.len())?
+            .is_some_and(|found| found == magic);
+        let label = if magic_found {
+            region.read(offset, length)?
+        } else {
+            None
+        };
         Ok::<_, Error>(label.and_then(|bytes| text(&bytes)))
     };
     // Offsets: FAT boot sector (BS_VolLab), ISO 9660 §8.4.7 in the primary
@@ -28,7 +34,10 @@ pub fn volume_label(region: &Region<'_>) -> Result<Option<String>, Error> {
 }
 
 fn text(bytes: &[u8]) -> Option<String> {
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    let end = bytes
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(bytes.len());
     let text = String::from_utf8_lossy(&bytes[..end]).trim().to_owned();
     (!text.is_empty() && text != "NO NAME").then_some(text)
 }

@@ -26,11 +26,19 @@ pub(super) struct Magic {
 }
 
 const fn start(kind: Kind, offset: u64, bytes: &'static [u8]) -> Magic {
-    Magic { kind, place: Place::Start(offset), bytes }
+    Magic {
+        kind,
+        place: Place::Start(offset),
+        bytes,
+    }
 }
 
 const fn end(kind: Kind, offset: u64, bytes: &'static [u8]) -> Magic {
-    Magic { kind, place: Place::End(offset), bytes }
+    Magic {
+        kind,
+        place: Place::End(offset),
+        bytes,
+    }
 }
 
 const fn sector(kind: Kind, place: Place, bytes: &'static [u8]) -> Magic {
@@ -64,7 +72,11 @@ pub(super) const MAGICS: &[Magic] = &[
     start("f2fs", 0x400, b"\x10\x20\xf5\xf2"),
     start("squashfs", 0, b"hsqs"),
     start("iso9660", 0x8001, b"CD001"),
-    start("bcache", 0x1018, b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81"),
+    start(
+        "bcache",
+        0x1018,
+        b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81",
+    ),
     start("ceph_bluestore", 0, b"bluestore block device"),
     // The swap signature ends its page, and pages have several sizes.
     start("swap", 0xff6, SWAP2),

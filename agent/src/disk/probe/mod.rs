@@ -51,7 +51,11 @@ impl fmt::Display for Signature {
 impl<'a> Region<'a> {
     /// All of a disk.
     pub fn whole(disk: &'a BlockFile) -> Self {
-        Self { disk, start: 0, length: disk.size() }
+        Self {
+            disk,
+            start: 0,
+            length: disk.size(),
+        }
     }
 
     /// Bytes at an offset of this region; `None` beyond its end.
@@ -76,7 +80,11 @@ impl<'a> Region<'a> {
     }
 
     fn found(&self, kind: Kind, offset: u64, length: usize) -> Signature {
-        Signature { kind, offset: self.start + offset, length: length as u64 }
+        Signature {
+            kind,
+            offset: self.start + offset,
+            length: length as u64,
+        }
     }
 
     fn check(&self, magic: &Magic) -> Result<Option<Signature>, Error> {
@@ -129,7 +137,10 @@ impl<'a> Region<'a> {
     fn zfs(&self) -> Result<Vec<Signature>, Error> {
         let aligned = self.length & !(ZFS_LABEL - 1);
         let mut found = Vec::new();
-        let ends = [aligned.checked_sub(2 * ZFS_LABEL), aligned.checked_sub(ZFS_LABEL)];
+        let ends = [
+            aligned.checked_sub(2 * ZFS_LABEL),
+            aligned.checked_sub(ZFS_LABEL),
+        ];
         for label in [Some(0), Some(ZFS_LABEL)].into_iter().chain(ends).flatten() {
             let size = usize::try_from(ZFS_UBERBLOCKS).unwrap_or_default();
             let Some(ring) = self.read(label + ZFS_UBERBLOCKS, size)? else {
@@ -158,7 +169,11 @@ impl<'a> Region<'a> {
 
 /// Signatures in one line.
 pub fn listing(signatures: &[Signature]) -> String {
-    signatures.iter().map(Signature::to_string).collect::<Vec<_>>().join(", ")
+    signatures
+        .iter()
+        .map(Signature::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 #[cfg(test)]

@@ -20,22 +20,43 @@ fn image(bytes: u64) -> Image {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("disk");
     File::create(&path).unwrap().set_len(bytes).unwrap();
-    Image { _folder: folder, path }
+    Image {
+        _folder: folder,
+        path,
+    }
 }
 
 impl Image {
     fn put(&self, offset: u64, bytes: &[u8]) {
-        File::options().write(true).open(&self.path).unwrap().write_all_at(bytes, offset).unwrap();
+        File::options()
+            .write(true)
+            .open(&self.path)
+            .unwrap()
+            .write_all_at(bytes, offset)
+            .unwrap();
     }
 
     /// Runs a tool on the image; false when it is not installed.
     fn run(&self, tool: &str, arguments: &[&str]) -> bool {
-        let found = ["/usr/sbin", "/sbin", "/usr/bin"].iter().map(|folder| format!("{folder}/{tool}"));
-        let Some(tool) = found.into_iter().find(|path| std::path::Path::new(path).exists()) else {
+        let found = ["/usr/sbin", "/sbin", "/usr/bin"]
+            .iter()
+            .map(|folder| format!("{folder}/{tool}"));
+        let Some(tool) = found
+            .into_iter()
+            .find(|path| std::path::Path::new(path).exists())
+        else {
             return false;
         };
-        let output = Command::new(tool).args(arguments).arg(&self.path).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let output = Command::new(tool)
+            .args(arguments)
+            .arg(&self.path)
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         true
     }
 
@@ -59,7 +80,10 @@ fn real_tools() {
     if disk.run("mkfs.ext4", &["-q", "-L", "rootfs"]) {
         assert_eq!(disk.kinds(), ["ext"]);
         let file = BlockFile::open(&disk.path, Access::Read).unwrap();
-        assert_eq!(volume_label(&Region::whole(&file)).unwrap().as_deref(), Some("rootfs"));
+        assert_eq!(
+            volume_label(&Region::whole(&file)).unwrap().as_deref(),
+            Some("rootfs")
+        );
     }
     let disk = image(16 << 20);
     if disk.run("mkswap", &[]) {
@@ -69,7 +93,10 @@ fn real_tools() {
     if disk.run("mkfs.vfat", &["-F", "32", "-n", "CONFIG-2"]) {
         assert_eq!(disk.kinds(), ["vfat", "dos"]);
         let file = BlockFile::open(&disk.path, Access::Read).unwrap();
-        assert_eq!(volume_label(&Region::whole(&file)).unwrap().as_deref(), Some("CONFIG-2"));
+        assert_eq!(
+            volume_label(&Region::whole(&file)).unwrap().as_deref(),
+            Some("CONFIG-2")
+        );
     }
     let disk = image(16 << 20);
     if disk.run("sgdisk", &["-n", "1:2048:4096"]) {
@@ -93,8 +120,16 @@ fn laid_out_by_hand() {
         ("linux_raid_member", md1, b"\xfc\x4e\x2b\xa9"),
         ("linux_raid_member", 4096, b"\xfc\x4e\x2b\xa9\x01\0\0\0"),
         ("ddf_raid_member", size - 512, b"\xde\x11\xde\x11"),
-        ("isw_raid_member", size - 1024, b"Intel Raid ISM Cfg Sig. 1.3.00"),
-        ("zfs_member", (128 << 10) + 5 * 1024, b"\x0c\xb1\xba\0\0\0\0\0"),
+        (
+            "isw_raid_member",
+            size - 1024,
+            b"Intel Raid ISM Cfg Sig. 1.3.00",
+        ),
+        (
+            "zfs_member",
+            (128 << 10) + 5 * 1024,
+            b"\x0c\xb1\xba\0\0\0\0\0",
+        ),
         ("zfs_member", size - (128 << 10), b"\x0c\xb1\xba\0\0\0\0\0"),
         ("iso9660", 0x8001, b"CD001"),
     ];
@@ -111,7 +146,9 @@ fn a_table_for_large_sectors() {
     disk.put(4096, b"EFI PART");
     disk.put((8 << 20) - 4096, b"EFI PART");
     assert_eq!(disk.kinds(), ["gpt", "gpt"]);
-    let file = BlockFile::open(&disk.path, Access::Read).unwrap().with_sector_size(4096);
+    let file = BlockFile::open(&disk.path, Access::Read)
+        .unwrap()
+        .with_sector_size(4096);
     let found = Region::whole(&file).signatures().unwrap();
     assert_eq!(found.len(), 2, "places that coincide are counted once");
 }
@@ -121,8 +158,15 @@ fn a_partition_is_a_region() {
     let disk = image(8 << 20);
     disk.put((1 << 20) + 0x438, b"\x53\xef");
     let file = BlockFile::open(&disk.path, Access::Read).unwrap();
-    let region = Region { disk: &file, start: 1 << 20, length: 1 << 20 };
+    let region = Region {
+        disk: &file,
+        start: 1 << 20,
+        length: 1 << 20,
+    };
     let found = region.signatures().unwrap();
-    assert_eq!((found.len(), found[0].kind, found[0].offset), (1, "ext", (1 << 20) + 0x438));
+    assert_eq!(
+        (found.len(), found[0].kind, found[0].offset),
+        (1, "ext", (1 << 20) + 0x438)
+    );
     assert!(disk.kinds().is_empty());
 }

@@ -1,0 +1,100 @@
+//! Errors of the layers below as failures of a command.
+
+use wrought_image::ErrorKind;
+
+use crate::boot::BootError;
+use crate::command::CommandFailure;
+use crate::deploy::configdrive::PayloadError;
+use crate::deploy::configdrive::PlaceError;
+use crate::disk;
+use crate::disk::NoRootDisk;
+use crate::disk::erase::EraseError;
+
+/// A failed write of an image.
+pub(super) fn write(id: &str, error: &wrought_image::Error) -> CommandFailure {
+    let details = format!("image {id}: {} (stage {})", error.chain(), error.stage());
+    match error.kind() {
+        ErrorKind::Request => CommandFailure::invalid_params(details),
+        ErrorKind::Source => CommandFailure::new(
+            "ImageDownloadError",
+            500,
+            "Error downloading image",
+            details,
+        ),
+        ErrorKind::Checksum => CommandFailure::new(
+            "ImageChecksumError",
+            500,
+            "Error verifying image checksum",
+            details,
+        ),
+        ErrorKind::Format => {
+            CommandFailure::new("InvalidImage", 500, "Image cannot be used", details)
+        }
+        ErrorKind::Target | ErrorKind::TooLarge | ErrorKind::Memory => CommandFailure::new(
+            "ImageWriteError",
+            500,
+            "Error writing image to device",
+            details,
+        ),
+        _ => CommandFailure::execution(details),
+    }
+}
+
+/// No disk to write to.
+pub(super) fn no_root_disk(error: &NoRootDisk) -> CommandFailure {
+    CommandFailure::device_not_found(error.to_string())
+}
+
+/// A disk that cannot be opened or changed.
+pub(super) fn disk(error: &disk::Error) -> CommandFailure {
+    CommandFailure::new(
+        "BlockDeviceError",
+        500,
+        "Error working on a block device",
+        CommandFailure::chain(error),
+    )
+}
+
+/// A config drive that did not make it.
+pub(super) fn configdrive(error: &PlaceError) -> CommandFailure {
+    match error {
+        PlaceError::Payload(payload) => payload_failure(payload),
+        other => CommandFailure::new(
+            "ConfigDriveError",
+            500,
+            "Error writing the config drive",
+            CommandFailure::chain(other),
+        ),
+    }
+}
+
+/// A config drive that cannot be used as it was given.
+pub(super) fn payload_failure(error: &PayloadError) -> CommandFailure {
+    CommandFailure::invalid_params(CommandFailure::chain(error))
+}
+
+/// A disk that will not be started.
+pub(super) fn boot(error: &BootError) -> CommandFailure {
+    let details = CommandFailure::chain(error);
+    match error {
+        BootError::NoEsp { .. } | BootError::NoTable(_) => {
+            CommandFailure::device_not_found(details)
+        }
+        _ => CommandFailure::new(
+            "BootloaderError",
+            500,
+            "Error making the disk bootable",
+            details,
+        ),
+    }
+}
+
+/// Disks that were not emptied.
+pub(super) fn erase(error: &EraseError) -> CommandFailure {
+    CommandFailure::new(
+        "BlockDeviceEraseError",
+        500,
+        "Error erasing block device",
+        error.to_string(),
+    )
+}

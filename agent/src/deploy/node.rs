@@ -1,0 +1,51 @@
+//! What a command says of the node that it is for.
+
+use serde_json::Map;
+use serde_json::Value;
+use wrought_wire::lookup::LookupNode;
+
+use crate::command::Args;
+use crate::command::CommandFailure;
+use crate::command::Context;
+use crate::disk::DiskRules;
+
+/// The node's data that deploying and cleaning need.
+#[derive(Debug, Clone, Default)]
+pub(super) struct NodeData {
+    pub(super) uuid: String,
+    pub(super) properties: Map<String, Value>,
+    pub(super) instance_info: Map<String, Value>,
+    pub(super) driver_internal_info: Map<String, Value>,
+}
+
+impl NodeData {
+    /// The node of a command's `node` parameter, which also becomes what the
+    /// agent knows; without it what the last lookup said. Hints may have
+    /// been changed since the agent was started.
+    pub(super) fn refresh(context: &Context, args: &Args) -> Self {
+        let cache = &context.agent.node;
+        if let Some(node @ Value::Object(_)) = args.get("node") {
+            match serde_json::from_value::<LookupNode>(node.clone()) {
+                Ok(node) => cache.set_node(node),
+                Err(error) => {
+                    tracing::warn!(%error, "the command's node cannot be read, the lookup's is used");
+                }
+            }
+        }
+        let Some(node) = cache.node() else {
+            return Self::default();
+        };
+        Self {
+            uuid: node.uuid.to_string(),
+            properties: node.properties,
+            instance_info: node.instance_info,
+            driver_internal_info: node.driver_internal_info,
+        }
+    }
+
+    /// Which disk is meant, and which must be left alone.
+    pub(super) fn disk_rules(&self) -> Result<DiskRules, CommandFailure> {
+        DiskRules::of_node(&self.properties, &self.instance_info)
+            .map_err(|error| CommandFailure::device_not_found(error.to_string()))
+    }
+}

@@ -1,0 +1,342 @@
+//! Whole commands against a plain file that stands for the machine's disk.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+
+use serde_json::Value;
+use serde_json::json;
+use sha2::Digest;
+use sha2::Sha256;
+use wrought_wire::command::CommandResult;
+use wrought_wire::command::CommandStatus;
+
+use crate::boot::efivars::EfiVars;
+use crate::boot::entries;
+use crate::command::Agent;
+use crate::command::Args;
+use crate::command::Registry;
+use crate::command::Runner;
+use crate::params::Params;
+use crate::params::Words;
+
+const MIB: u64 = 1 << 20;
+const NODE: &str = "aaaaaaaa-0000-4000-8000-0000000000b2";
+
+fn run(tool: &str, arguments: &[&str]) {
+    let output = Command::new(tool).args(arguments).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{tool}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// One machine with one disk of 256 MiB, in a folder.
+struct Machine {
+    folder: tempfile::TempDir,
+    disk: PathBuf,
+    runner: Arc<Runner>,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = folder.path().join("disk");
+        File::create(&disk).unwrap().set_len(256 * MIB).unwrap();
+        std::fs::create_dir(folder.path().join("efivars")).unwrap();
+        let mut agent = Agent::for_tests();
+        agent.only_disk = vec![disk.clone()];
+        agent.memory_budget = 48 * MIB;
+        let efivars = folder.path().join("efivars");
+        let words = Words::from_lines(&format!("wrought-efivars={}", efivars.display()));
+        agent.params = Params::from_words(words).unwrap();
+        let mut registry = Registry::default();
+        super::register(&mut registry);
+        let runner = Arc::new(Runner::new(Arc::new(agent), registry));
+        Self {
+            folder,
+            disk,
+            runner,
+        }
+    }
+
+    async fn run(&self, name: &str, args: Value) -> CommandResult {
+        let args: Args = serde_json::from_value(args).unwrap();
+        self.runner.execute(name, args, true).await.unwrap()
+    }
+
+    fn node(&self) -> Value {
+        json!({
+            "uuid": NODE,
+            "properties": {"root_device": {"name": self.disk}},
+            "instance_info": {},
+            "driver_internal_info": {"disk_erasure_concurrency": 4},
+        })
+    }
+
+    /// A raw image of 64 MiB with an EFI system partition that has a loader.
+    fn image(&self) -> (PathBuf, String) {
+        let path = self.folder.path().join("image.raw");
+        let file = File::create(&path).unwrap();
+        file.set_len(64 * MIB).unwrap();
+        let text = path.to_str().unwrap();
+        run(
+            "/usr/sbin/sgdisk",
+            &[
+                "-n",
+                "1:2048:+16M",
+                "-t",
+                "1:ef00",
+                "-n",
+                "2:0:+32M",
+                "-c",
+                "2:root",
+                text,
+            ],
+        );
+        let esp = self.folder.path().join("esp");
+        File::create(&esp).unwrap().set_len(16 * MIB).unwrap();
+        let esp_text = esp.to_str().unwrap();
+        run("/usr/sbin/mkfs.vfat", &[esp_text]);
+        run("mmd", &["-i", esp_text, "::EFI", "::EFI/BOOT"]);
+        let loader = self.folder.path().join("loader");
+        std::fs::write(&loader, b"MZ").unwrap();
+        run(
+            "mcopy",
+            &[
+                "-i",
+                esp_text,
+                loader.to_str().unwrap(),
+                "::EFI/BOOT/BOOTX64.EFI",
+            ],
+        );
+        file.write_all_at(&std::fs::read(&esp).unwrap(), MIB)
+            .unwrap();
+        let digest = Sha256::digest(std::fs::read(&path).unwrap());
+        let hex = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        (path, hex)
+    }
+
+    fn write_step(&self, image: &Path, checksum: &str) -> Value {
+        json!({
+            "step": {
+                "interface": "deploy",
+                "step": "write_image",
+                "args": {
+                    "image_info": {
+                        "id": "image.raw", "urls": [image], "disk_format": "raw",
+                        "container_format": null, "checksum": checksum, "node_uuid": NODE,
+                    },
+                    "configdrive": {"meta_data": {"uuid": NODE}, "user_data": "hello"},
+                },
+            },
+            "node": self.node(),
+            "ports": [],
+            "deploy_version": {"wrought": "0.1"},
+        })
+    }
+}
+
+fn error_of(result: CommandResult) -> (String, String) {
+    assert_eq!(result.command_status, CommandStatus::Failed);
+    let error = result.command_error.unwrap();
+    (error.kind, error.details)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deploy_from_steps_to_boot_entry() {
+    let machine = Machine::new();
+    let (image, checksum) = machine.image();
+    let steps = machine
+        .run("deploy.get_deploy_steps", json!({"node": machine.node()}))
+        .await;
+    let steps = steps.command_result.unwrap();
+    assert_eq!(steps["hardware_manager_version"], json!({"wrought": "0.1"}));
+
+    let request = machine.write_step(&image, &checksum);
+    let done = machine
+        .run("deploy.execute_deploy_step", request.clone())
+        .await;
+    assert_eq!(
+        done.command_status,
+        CommandStatus::Succeeded,
+        "{:?}",
+        done.command_error
+    );
+    let result = done.command_result.unwrap();
+    assert_eq!(result["deploy_step"], request["step"]);
+    let text = result["deploy_result"].as_str().unwrap();
+    let start = format!(
+        "image (image.raw) written to device {} root_uuid=",
+        machine.disk.display()
+    );
+    assert!(text.starts_with(&start), "{text}");
+    assert_eq!(result["digest"], format!("sha256:{checksum}"));
+    assert_eq!(result["bytes"], 64 * MIB);
+    assert!(result["peak_rss_bytes"].as_u64().unwrap() > MIB);
+    assert_eq!(result["configdrive"]["partition"], 3);
+
+    let disk = machine.disk.to_str().unwrap();
+    let verdict = Command::new("/usr/sbin/sgdisk")
+        .args(["-v", disk])
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&verdict.stdout).contains("No problems found"));
+    let offset = result["configdrive"]["offset"].as_u64().unwrap();
+    let drive = format!("{disk}@@{offset}");
+    let read = Command::new("mtype")
+        .args(["-i", &drive, "::openstack/latest/user_data"])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&read.stdout), "hello");
+
+    let uuids = machine.run("standby.get_partition_uuids", json!({})).await;
+    let id = uuids.command_result.unwrap()["root uuid"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(text.ends_with(&id));
+    let boot = machine
+        .run(
+            "image.install_bootloader",
+            json!({"root_uuid": id, "efi_system_part_uuid": null, "target_boot_mode": "uefi"}),
+        )
+        .await;
+    assert_eq!(
+        boot.command_status,
+        CommandStatus::Succeeded,
+        "{:?}",
+        boot.command_error
+    );
+    let vars = EfiVars::new(&machine.folder.path().join("efivars"));
+    assert_eq!(entries::order(&vars).unwrap(), [0]);
+
+    // The same again finds the image in place and renews the config drive.
+    let again = machine
+        .run("deploy.execute_deploy_step", request)
+        .await
+        .command_result
+        .unwrap();
+    assert_eq!(again["skipped"], true);
+    assert_eq!(again["configdrive"]["reused"], true);
+
+    let clean = json!({
+        "step": {"interface": "deploy", "step": "erase_devices_metadata"},
+        "node": machine.node(), "ports": [], "clean_version": {"wrought": "0.1"},
+    });
+    let cleaned = machine.run("clean.execute_clean_step", clean).await;
+    assert_eq!(
+        cleaned.command_status,
+        CommandStatus::Succeeded,
+        "{:?}",
+        cleaned.command_error
+    );
+    let result = cleaned.command_result.unwrap();
+    assert_eq!(result["clean_result"][0]["method"], "metadata wiped");
+    let left = Command::new("/usr/sbin/wipefs")
+        .args(["--no-act", disk])
+        .output()
+        .unwrap();
+    assert!(left.stdout.is_empty());
+    let uuids = machine.run("standby.get_partition_uuids", json!({})).await;
+    assert_eq!(uuids.command_result, Some(json!({})));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failures_say_of_what_class_they_are() {
+    let machine = Machine::new();
+    let (image, checksum) = machine.image();
+    let wrong = format!(
+        "{}{}",
+        if checksum.starts_with('0') { "1" } else { "0" },
+        &checksum[1..]
+    );
+
+    let step = machine.write_step(&image, &wrong);
+    let (kind, details) = error_of(machine.run("deploy.execute_deploy_step", step).await);
+    assert_eq!(kind, "ImageChecksumError");
+    assert!(
+        details.contains(&wrong) && details.contains(&checksum),
+        "{details}"
+    );
+
+    let mut step = machine.write_step(&image, &checksum);
+    step["step"]["args"]["image_info"]["disk_format"] = json!("qcow2");
+    let (kind, _) = error_of(machine.run("deploy.execute_deploy_step", step).await);
+    assert_eq!(kind, "InvalidImage");
+
+    let mut step = machine.write_step(&image, &checksum);
+    step["node"]["properties"]["root_device"] = json!({"serial": "none"});
+    let (kind, details) = error_of(machine.run("deploy.execute_deploy_step", step).await);
+    assert_eq!(kind, "DeviceNotFound");
+    assert!(details.contains("serial: none"), "{details}");
+
+    let mut step = machine.write_step(&image, &checksum);
+    step["step"]["args"]["configdrive"] = json!({"user": "x"});
+    let (kind, _) = error_of(machine.run("deploy.execute_deploy_step", step).await);
+    assert_eq!(kind, "InvalidCommandParamsError");
+
+    let boot = machine
+        .run(
+            "image.install_bootloader",
+            json!({"target_boot_mode": "uefi"}),
+        )
+        .await;
+    assert_eq!(error_of(boot).0, "DeviceNotFound");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn steps_that_cannot_be_run() {
+    let machine = Machine::new();
+    let step = |step: Value, version: Value| json!({"step": step, "node": machine.node(), "ports": [], "clean_version": version});
+    let unknown = json!({"interface": "deploy", "step": "no_such_step", "priority": 1});
+    let result = machine
+        .run(
+            "clean.execute_clean_step",
+            step(unknown.clone(), json!({"other": "9"})),
+        )
+        .await;
+    assert_eq!(result.command_status, CommandStatus::VersionMismatch);
+    assert_eq!(
+        result.command_error.unwrap().details,
+        "Current versions: {\"wrought\":\"0.1\"}, versions used by ironic: {\"other\":\"9\"}"
+    );
+    let (kind, details) = error_of(
+        machine
+            .run("clean.execute_clean_step", step(json!({}), json!(null)))
+            .await,
+    );
+    assert_eq!(kind, "CommandExecutionError");
+    assert_eq!(details, "Malformed clean_step, no \"step\" key: {}");
+    let (kind, details) = error_of(
+        machine
+            .run("clean.execute_clean_step", step(unknown, json!(null)))
+            .await,
+    );
+    assert_eq!(kind, "CleaningError");
+    assert!(
+        details.contains("erase_devices, erase_devices_metadata"),
+        "{details}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parameters_are_checked_before_the_start() {
+    let machine = Machine::new();
+    let args = json!({"image_info": {"id": "x"}});
+    let args: Args = serde_json::from_value(args).unwrap();
+    let rejected = machine
+        .runner
+        .execute("standby.prepare_image", args, false)
+        .await
+        .unwrap_err();
+    assert_eq!(rejected.status(), 400);
+    assert_eq!(
+        rejected.to_string(),
+        "Invalid command parameters: Image is missing 'urls' field."
+    );
+}
