@@ -1,2 +1,156 @@
-//! The server and operator binary.
-fn main() {}
+//! The server and operator binary: `wrought serve` runs API and conductor in
+//! one process, `wrought ca` keeps the installation's certificates, `wrought
+//! node` and `wrought port` speak the HTTP API.
+
+mod ca;
+mod client;
+mod config;
+mod exit;
+mod node;
+mod port;
+mod private;
+mod serve;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Args;
+use clap::Parser;
+use clap::Subcommand;
+use tracing_subscriber::EnvFilter;
+
+use crate::client::Client;
+use crate::client::Environment;
+use crate::exit::Failure;
+use crate::exit::Kind;
+use crate::exit::OrExit;
+use crate::exit::Outcome;
+
+/// Bare-metal provisioning: server and operator's tool
+#[derive(Debug, Parser)]
+#[command(
+    name = "wrought",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true
+)]
+struct Line {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the server: API and conductor in one process
+    Serve(config::Options),
+    /// Run the API alone (not built yet)
+    #[command(hide = true)]
+    Api(Unbuilt),
+    /// Run a conductor alone (not built yet)
+    #[command(hide = true)]
+    Conductor(Unbuilt),
+    /// Make the installation's CA and issue certificates
+    Ca(ca::Command),
+    /// Operate nodes
+    Node(Remote<node::Command>),
+    /// Operate ports
+    Port(Remote<port::Command>),
+}
+
+/// A command that speaks to a server.
+#[derive(Debug, Args)]
+struct Remote<C: Args> {
+    #[command(flatten)]
+    options: client::Options,
+    #[command(flatten)]
+    command: C,
+}
+
+/// Whatever a part that is not built yet would take.
+#[derive(Debug, Args)]
+struct Unbuilt {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    _rest: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    let line = match Line::try_parse() {
+        Ok(line) => line,
+        Err(error) => {
+            // Help and version are no errors; the rest is wrong usage.
+            let code = if error.use_stderr() { 64 } else { 0 };
+            error.print().ok();
+            return ExitCode::from(code);
+        }
+    };
+    match run(line.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(command: Command) -> Outcome {
+    install_crypto();
+    match command {
+        Command::Serve(options) => {
+            log("info");
+            let settings = config::Settings::load(options).or_exit(Kind::Usage)?;
+            runtime(tokio::runtime::Builder::new_multi_thread())?.block_on(serve::run(settings))
+        }
+        Command::Api(_) | Command::Conductor(_) => Err(Failure::new(
+            Kind::Unavailable,
+            "API and conductor as processes of their own are not built yet: use `wrought serve`",
+        )),
+        Command::Ca(command) => {
+            log("warn");
+            ca::run(command)
+        }
+        Command::Node(remote) => {
+            remote.run(async |command, client, json| node::run(command, &client, json).await)
+        }
+        Command::Port(remote) => {
+            remote.run(async |command, client, json| port::run(command, &client, json).await)
+        }
+    }
+}
+
+impl<C: Args> Remote<C> {
+    fn run(self, work: impl AsyncFnOnce(C, Client, bool) -> Outcome) -> Outcome {
+        log("warn");
+        let json = self.options.json;
+        let client = Client::new(self.options, environment())?;
+        let runtime = runtime(tokio::runtime::Builder::new_current_thread())?;
+        runtime.block_on(work(self.command, client, json))
+    }
+}
+
+fn runtime(mut builder: tokio::runtime::Builder) -> Outcome<tokio::runtime::Runtime> {
+    builder.enable_all().build().or_exit(Kind::Internal)
+}
+
+/// Makes aws-lc the TLS implementation of the process, once.
+fn install_crypto() {
+    // An error says that it has been installed already.
+    rustls::crypto::aws_lc_rs::default_provider()
+        .install_default()
+        .ok();
+}
+
+/// What the environment says to the client.
+fn environment() -> Environment {
+    let text = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    Environment {
+        url: text("WROUGHT_URL").map(|value| value.to_string_lossy().into_owned()),
+        ca: text("WROUGHT_CA").map(Into::into),
+        password_file: text("WROUGHT_PASSWORD_FILE").map(Into::into),
+    }
+}
+
+/// Logs to standard error; `WROUGHT_LOG` filters.
+fn log(default: &str) {
+    let filter = EnvFilter::try_from_env("WROUGHT_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+}

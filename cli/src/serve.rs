@@ -1,0 +1,207 @@
+//! `wrought serve`: puts store, conductor, API and boot listener together and
+//! runs them until it is told to stop.
+
+mod lock;
+mod names;
+mod password;
+mod stop;
+mod tls;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use anyhow::Result;
+use tokio::net::TcpListener;
+use tokio::task::JoinError;
+use tokio::task::JoinHandle;
+use wrought_api::ApiState;
+use wrought_api::Auth;
+use wrought_conductor::CaIdentity;
+use wrought_conductor::Service;
+use wrought_conductor::config::Config;
+use wrought_store::Store;
+
+use crate::config::AuthChoice;
+use crate::config::Settings;
+use crate::exit::Kind;
+use crate::exit::OrExit;
+use crate::exit::Outcome;
+use crate::private;
+
+/// How long an orderly end may take.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// Runs the server.
+pub(crate) async fn run(settings: Settings) -> Outcome {
+    let stop = stop::Stop::on_signals().or_exit(Kind::Internal)?;
+    private::folder(&settings.state_dir).or_exit(Kind::Io)?;
+    let _locks =
+        lock::Locks::take(&settings.state_dir, &settings.database).or_exit(Kind::Unavailable)?;
+    let api = bind(settings.listen).await.or_exit(Kind::Unavailable)?;
+    let boot = match settings.boot.listen {
+        Some(listen) => Some(bind(listen).await.or_exit(Kind::Unavailable)?),
+        None => None,
+    };
+    serve(settings, api, boot, stop).await
+}
+
+async fn serve(
+    mut settings: Settings,
+    api: TcpListener,
+    boot: Option<TcpListener>,
+    stop: stop::Stop,
+) -> Outcome {
+    let listen = api.local_addr().or_exit(Kind::Io)?;
+    let scheme = if settings.http { "http" } else { "https" };
+    if settings.public_endpoint.is_none() && !listen.ip().is_unspecified() {
+        settings.public_endpoint = Some(format!("{scheme}://{listen}"));
+    }
+    if let Some(boot) = &boot {
+        settings.boot.listen = Some(boot.local_addr().or_exit(Kind::Io)?);
+    }
+
+    let (auth, password) = authentication(&settings).or_exit(Kind::Io)?;
+    private::folder(&settings.ca_dir).or_exit(Kind::Io)?;
+    let source = tls::Source {
+        ca_dir: settings.ca_dir.clone(),
+        state_dir: settings.state_dir.clone(),
+        names: names::collect(&settings.host, listen, settings.public_endpoint.as_deref())
+            .or_exit(Kind::Usage)?,
+    };
+    let identity = source.identity().or_exit(Kind::Io)?;
+    let store = Store::open(&settings.database)
+        .await
+        .context("opening the database")
+        .or_exit(Kind::Io)?;
+    let ca = CaIdentity {
+        ca_pem: identity.ca_pem.clone(),
+        ca_sha256_hex: identity.ca_fingerprint.clone(),
+    };
+    let service = Service::start(store.clone(), conductor_config(&settings), ca)
+        .await
+        .context("starting the conductor")
+        .or_exit(Kind::Internal)?;
+    let state = ApiState {
+        store: store.clone(),
+        conductor: Arc::clone(&service) as Arc<dyn wrought_rpc::Conductor>,
+        auth,
+        public_endpoint: settings.public_endpoint.clone(),
+    };
+    let router = wrought_api::router(state);
+    let (tls, refresh) = if settings.http {
+        (None, None)
+    } else {
+        let (config, refresh) = tls::server(&identity, source).or_exit(Kind::Io)?;
+        (Some(config), Some(refresh))
+    };
+
+    println!("wrought: API on {scheme}://{listen}");
+    if let Some(listen) = settings.boot.listen {
+        println!("wrought: boot artefacts on http://{listen}");
+    }
+    println!(
+        "wrought: CA certificate {}",
+        settings.ca_dir.join("ca.pem").display()
+    );
+    println!("wrought: CA SHA-256 {}", identity.ca_fingerprint);
+    if let Some(file) = password {
+        println!(
+            "wrought: user {}, password in {}",
+            password::USER,
+            file.display()
+        );
+    }
+    if settings.auth == AuthChoice::None && !listen.ip().is_loopback() {
+        tracing::warn!("no authentication: everybody who reaches {listen} controls the machines");
+    }
+
+    let mut boot = boot.map(|listener| {
+        let router = wrought_conductor::boot::router(&service);
+        tokio::spawn(wrought_api::serve(
+            listener,
+            None,
+            router,
+            stop.clone().wait(),
+        ))
+    });
+    let mut api = tokio::spawn(wrought_api::serve(api, tls, router, stop.clone().wait()));
+    // A listener that ends before the word to stop has failed.
+    let ended = tokio::select! {
+        () = stop.clone().wait() => None,
+        ended = &mut api => Some(ended),
+        ended = either(boot.as_mut()) => Some(ended),
+    };
+    let failed = ended.map(|ended| match ended {
+        Ok(Ok(())) => anyhow::anyhow!("a listener ended by itself"),
+        Ok(Err(error)) => anyhow::Error::new(error).context("a listener failed"),
+        Err(error) => anyhow::Error::new(error).context("a listener broke down"),
+    });
+    tracing::info!("stopping; a second signal ends at once");
+    let end = async {
+        if failed.is_none() {
+            api.await.ok();
+            if let Some(boot) = boot {
+                boot.await.ok();
+            }
+        }
+        service.shutdown().await;
+        store.close().await;
+    };
+    if tokio::time::timeout(GRACE, end).await.is_err() {
+        tracing::warn!("not all work ended within {GRACE:?}; the next start goes on with it");
+    }
+    if let Some(refresh) = refresh {
+        refresh.abort();
+    }
+    match failed {
+        Some(error) => Err(error).or_exit(Kind::Internal),
+        None => Ok(()),
+    }
+}
+
+/// The end of a task that may not be there; then it never comes.
+async fn either<T>(task: Option<&mut JoinHandle<T>>) -> std::result::Result<T, JoinError> {
+    match task {
+        Some(task) => task.await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn bind(listen: SocketAddr) -> Result<TcpListener> {
+    TcpListener::bind(listen)
+        .await
+        .with_context(|| format!("listening on {listen}"))
+}
+
+/// Who may use the API, and where a password made by ourselves is.
+fn authentication(settings: &Settings) -> Result<(Auth, Option<PathBuf>)> {
+    match &settings.auth {
+        AuthChoice::None => Ok((Auth::none(), None)),
+        AuthChoice::Basic(file) => Ok((basic(file)?, None)),
+        AuthChoice::Generated => {
+            let files = password::ensure(&settings.state_dir)?;
+            Ok((basic(&files.htpasswd)?, Some(files.password)))
+        }
+    }
+}
+
+/// A password file, with the roles in `FILE.roles` when that is there.
+fn basic(file: &Path) -> Result<Auth> {
+    let mut roles = file.as_os_str().to_owned();
+    roles.push(".roles");
+    let roles = Some(PathBuf::from(roles)).filter(|roles| roles.exists());
+    Ok(Auth::basic(file, roles.as_deref())?)
+}
+
+fn conductor_config(settings: &Settings) -> Config {
+    let mut config = Config::new(&settings.host, &settings.state_dir);
+    config.public_endpoint = settings.public_endpoint.clone();
+    config.boot = settings.boot.clone();
+    config.conductor = settings.conductor.clone();
+    config.agent = settings.agent.clone();
+    config
+}

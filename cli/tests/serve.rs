@@ -1,0 +1,140 @@
+//! `wrought serve` as an operator meets it at the first start.
+
+mod server;
+
+use server::Server;
+use server::mode;
+use server::wrought;
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn first_start_is_closed_and_usable() {
+    let server = Server::start("host = \"c1\"\n", &[]);
+    assert!(server.url.starts_with("https://127.0.0.1:"));
+    for file in [
+        "wrought.db",
+        "wrought.lock",
+        "admin-password",
+        "htpasswd",
+        "server.key",
+        "ca/ca.key",
+    ] {
+        assert_eq!(mode(&server.state(file)), 0o600, "{file}");
+    }
+    assert_eq!(mode(&server.state("")), 0o700);
+    // The password is in its file and nowhere in what was printed.
+    let password = std::fs::read_to_string(server.state("admin-password")).unwrap();
+    assert!(
+        server
+            .greeting
+            .iter()
+            .all(|line| !line.contains(password.trim()))
+    );
+
+    let ca = server.state("ca/ca.pem");
+    let ca = ca.to_str().unwrap();
+    let file = server.state("admin-password");
+    let file = file.to_str().unwrap();
+    server.ok(&["node", "list", "--ca", ca, "--password-file", file]);
+
+    let untrusted = server.client(&["node", "list", "--password-file", file]);
+    assert_eq!(untrusted.status.code(), Some(69));
+    assert!(
+        text(&untrusted.stderr).contains("--ca"),
+        "{}",
+        text(&untrusted.stderr)
+    );
+    let unknown = server.client(&["node", "list", "--ca", ca]);
+    assert_eq!(unknown.status.code(), Some(65));
+    assert!(
+        text(&unknown.stderr).contains("--password-file"),
+        "{}",
+        text(&unknown.stderr)
+    );
+    let wrong = server.client(&["node", "list", "--ca", ca, "--password-file", ca]);
+    assert_eq!(wrong.status.code(), Some(65));
+}
+
+#[test]
+fn second_server_is_refused_and_a_restart_keeps_everything() {
+    let server = Server::start("", &["--http", "--auth", "none"]);
+    let second = wrought(&[
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--http",
+        "--auth",
+        "none",
+    ])
+    .arg("--state-dir")
+    .arg(server.state(""))
+    .output()
+    .unwrap();
+    assert_eq!(second.status.code(), Some(69));
+    assert!(
+        text(&second.stderr).contains("another `wrought serve`"),
+        "{}",
+        text(&second.stderr)
+    );
+
+    let uuid = server.ok(&[
+        "node",
+        "create",
+        "--driver",
+        "fake-hardware",
+        "--name",
+        "n1",
+    ]);
+    let fingerprint = server
+        .greeting
+        .iter()
+        .find(|line| line.contains("SHA-256"))
+        .cloned();
+    let (code, dir) = server.stop();
+    assert_eq!(code, Some(0));
+    let server = Server::start_in(dir, "", &["--http", "--auth", "none"]);
+    assert!(server.greeting.contains(&fingerprint.unwrap()));
+    assert_eq!(server.field("n1", "uuid"), uuid.trim());
+}
+
+#[test]
+fn wrong_usage_ends_with_64() {
+    let clear = wrought(&["serve", "--http"]).output().unwrap();
+    assert_eq!(clear.status.code(), Some(64));
+    assert!(
+        text(&clear.stderr).contains("in the clear"),
+        "{}",
+        text(&clear.stderr)
+    );
+    let nonsense = wrought(&["serve", "--no-such-option"]).output().unwrap();
+    assert_eq!(nonsense.status.code(), Some(64));
+    let unbuilt = wrought(&["conductor", "--listen", "x"]).output().unwrap();
+    assert_eq!(unbuilt.status.code(), Some(69));
+    let help = wrought(&["--help"]).output().unwrap();
+    assert_eq!(help.status.code(), Some(0));
+}
+
+#[test]
+fn another_server_gets_its_certificate_from_the_ca() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ca, out) = (dir.path().join("ca"), dir.path().join("out"));
+    let init = wrought(&["ca", "init", "--ca-dir"])
+        .arg(&ca)
+        .output()
+        .unwrap();
+    assert!(init.status.success());
+    let issue = |name: &str| {
+        let mut command = wrought(&["ca", "issue", "--name", name, "--ca-dir"]);
+        command.arg(&ca).arg("--out").arg(&out).output().unwrap()
+    };
+    assert_eq!(issue("not a name").status.code(), Some(64));
+    let issued = issue("192.0.2.7");
+    assert!(issued.status.success(), "{}", text(&issued.stderr));
+    for file in ["ca.pem", "server.pem", "server.key"] {
+        assert_eq!(mode(&out.join(file)), 0o600, "{file}");
+    }
+    assert!(!out.join("ca.key").exists());
+}
