@@ -108,7 +108,7 @@ impl ApiError {
 
     /// The same failure told as 400: things that are missing although the
     /// request itself names them.
-    pub(crate) fn as_bad_request(mut self) -> Self {
+    pub(crate) fn into_bad_request(mut self) -> Self {
         self.fault.status = StatusCode::BAD_REQUEST.as_u16();
         self
     }

@@ -25,6 +25,7 @@ mod query;
 mod root;
 mod router;
 mod serve;
+mod shards;
 mod time;
 mod version;
 

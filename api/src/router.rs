@@ -13,6 +13,7 @@ use crate::lookup;
 use crate::nodes;
 use crate::ports;
 use crate::root;
+use crate::shards;
 
 /// The whole API.
 pub fn router(state: ApiState) -> Router {
@@ -24,6 +25,7 @@ pub fn router(state: ApiState) -> Router {
         .merge(conductors::router())
         .merge(lookup::router())
         .merge(heartbeat::router())
+        .merge(shards::router())
         .fallback(|| async { ApiError::not_found("Not Found") })
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .with_state(state.clone());

@@ -149,7 +149,7 @@ pub(crate) async fn settle(state: &ApiState, context: &Context, node: &mut Node)
     };
     let parent = super::find(state, context, parent)
         .await
-        .map_err(ApiError::as_bad_request)?;
+        .map_err(ApiError::into_bad_request)?;
     if parent.uuid == node.uuid {
         return Err(ApiError::conflict(format!(
             "Node {} cannot be its own parent.",

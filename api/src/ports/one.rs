@@ -212,7 +212,7 @@ async fn node(state: &ApiState, context: &Context, given: &mut Map<String, Value
     };
     let node = nodes::find(state, context, ident)
         .await
-        .map_err(ApiError::as_bad_request)?;
+        .map_err(ApiError::into_bad_request)?;
     Ok(node.uuid)
 }
 

@@ -2,8 +2,6 @@
 //! and the types of values. Where we differ on purpose, `differences.json` says
 //! so with the reason, and a difference that is gone must go from there too.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,8 +12,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use wrought_api::Auth;
 
-use support::Answer;
-use support::Api;
+use crate::support::Answer;
+use crate::support::Api;
 
 #[derive(Deserialize)]
 struct Case {

@@ -1,7 +1,5 @@
 //! What shapes alone do not show: paging, versions, secrets, bounds, access.
 
-mod support;
-
 use axum::body::Body;
 use axum::http::Request;
 use base64::Engine;
@@ -10,10 +8,10 @@ use serde_json::Value;
 use serde_json::json;
 use wrought_api::Auth;
 
-use support::A;
-use support::Api;
-use support::N1;
-use support::N2;
+use crate::support::A;
+use crate::support::Api;
+use crate::support::N1;
+use crate::support::N2;
 
 #[tokio::test]
 async fn pages_follow_each_other_to_an_end() {

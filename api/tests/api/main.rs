@@ -1,0 +1,11 @@
+//! The API as a client sees it, over a database in memory.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test stops at the first thing that is wrong"
+)]
+
+mod behaviour;
+mod golden;
+mod serve;
+mod support;
