@@ -239,20 +239,18 @@ impl Client {
 }
 
 /// Whether the connection failed for the server's certificate.
-fn is_certificate(error: &reqwest::Error) -> bool {
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = source {
-        let tls = error.downcast_ref::<rustls::Error>().or_else(|| {
-            // An I/O error keeps its cause where `source` passes it over.
-            let inner = error.downcast_ref::<std::io::Error>()?.get_ref()?;
-            inner.downcast_ref::<rustls::Error>()
-        });
-        if matches!(tls, Some(rustls::Error::InvalidCertificate(_))) {
-            return true;
-        }
-        source = error.source();
+fn is_certificate(error: &(dyn std::error::Error + 'static)) -> bool {
+    if let Some(tls) = error.downcast_ref::<rustls::Error>() {
+        return matches!(tls, rustls::Error::InvalidCertificate(_));
     }
-    false
+    // An I/O error keeps its cause where `source` passes it over.
+    let inner = error
+        .downcast_ref::<std::io::Error>()
+        .and_then(std::io::Error::get_ref);
+    match inner {
+        Some(inner) => is_certificate(inner),
+        None => error.source().is_some_and(is_certificate),
+    }
 }
 
 fn refused(method: &Method, url: &Url, status: StatusCode, text: &str) -> Failure {
@@ -409,11 +407,8 @@ pub(crate) mod tests {
     async fn waits_for_locks_but_not_for_duplicates() {
         let locked = (409, json!("Node n is locked by host h."));
         let (double, client) = Double::start(&[locked.clone(), locked, (202, Value::Null)]).await;
-        let put = client.change(
-            Method::PUT,
-            &["nodes", "n", "maintenance"],
-            Some(&json!({})),
-        );
+        let body = json!({});
+        let put = client.change(Method::PUT, &["nodes", "n", "maintenance"], Some(&body));
         assert_eq!(put.await.unwrap(), Value::Null);
         assert_eq!(double.asked().len(), 3);
 

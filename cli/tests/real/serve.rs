@@ -1,10 +1,8 @@
 //! `wrought serve` as an operator meets it at the first start.
 
-mod server;
-
-use server::Server;
-use server::mode;
-use server::wrought;
+use crate::server::Server;
+use crate::server::mode;
+use crate::server::wrought;
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()

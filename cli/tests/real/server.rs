@@ -13,16 +13,16 @@ use std::process::Stdio;
 use tempfile::TempDir;
 
 /// A running `wrought serve`, killed with the test.
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
-    pub dir: TempDir,
-    pub url: String,
+    pub(crate) dir: TempDir,
+    pub(crate) url: String,
     /// What it printed at its start.
-    pub greeting: Vec<String>,
+    pub(crate) greeting: Vec<String>,
 }
 
 /// The command, without what the environment might say.
-pub fn wrought(args: &[&str]) -> Command {
+pub(crate) fn wrought(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wrought"));
     command.args(args);
     for name in [
@@ -37,11 +37,11 @@ pub fn wrought(args: &[&str]) -> Command {
 }
 
 impl Server {
-    pub fn start(config: &str, args: &[&str]) -> Self {
+    pub(crate) fn start(config: &str, args: &[&str]) -> Self {
         Self::start_in(tempfile::tempdir().unwrap(), config, args)
     }
 
-    pub fn start_in(dir: TempDir, config: &str, args: &[&str]) -> Self {
+    pub(crate) fn start_in(dir: TempDir, config: &str, args: &[&str]) -> Self {
         let file = dir.path().join("wrought.toml");
         std::fs::write(&file, config).unwrap();
         let mut child = wrought(&["serve", "--listen", "127.0.0.1:0"])
@@ -80,17 +80,17 @@ impl Server {
         }
     }
 
-    pub fn state(&self, file: &str) -> PathBuf {
+    pub(crate) fn state(&self, file: &str) -> PathBuf {
         self.dir.path().join("state").join(file)
     }
 
     /// Runs a client command.
-    pub fn client(&self, args: &[&str]) -> Output {
+    pub(crate) fn client(&self, args: &[&str]) -> Output {
         wrought(args).args(["--url", &self.url]).output().unwrap()
     }
 
     /// Runs a client command that must succeed; its output.
-    pub fn ok(&self, args: &[&str]) -> String {
+    pub(crate) fn ok(&self, args: &[&str]) -> String {
         let output = self.client(args);
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{args:?}: {error}");
@@ -98,14 +98,14 @@ impl Server {
     }
 
     /// One field of a node.
-    pub fn field(&self, node: &str, field: &str) -> serde_json::Value {
+    pub(crate) fn field(&self, node: &str, field: &str) -> serde_json::Value {
         let shown = self.ok(&["node", "show", node, "--json"]);
         let mut node: serde_json::Value = serde_json::from_str(&shown).unwrap();
         node[field].take()
     }
 
     /// Tells it to stop and gives its exit code.
-    pub fn stop(mut self) -> (Option<i32>, TempDir) {
+    pub(crate) fn stop(mut self) -> (Option<i32>, TempDir) {
         let pid = nix::unistd::Pid::from_raw(i32::try_from(self.child.id()).unwrap());
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
         let code = self.child.wait().unwrap().code();
@@ -122,7 +122,7 @@ impl Drop for Server {
 }
 
 /// Permission bits.
-pub fn mode(path: &Path) -> u32 {
+pub(crate) fn mode(path: &Path) -> u32 {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().unwrap().permissions().mode() & 0o777
 }

@@ -1,10 +1,8 @@
 //! A node's whole life with the operator's commands: enrolled, managed, made
 //! available, deployed, torn down, deleted.
 
-mod server;
-
+use crate::server::Server;
 use serde_json::json;
-use server::Server;
 
 #[test]
 fn from_enrolment_to_tear_down() {

@@ -1,0 +1,5 @@
+//! The real binary, as server and as client.
+
+mod lifecycle;
+mod serve;
+mod server;
