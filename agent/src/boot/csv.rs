@@ -65,6 +65,7 @@ fn line(line: &str) -> Option<CsvEntry> {
 #[cfg(test)]
 mod tests {
     use super::parse;
+    use proptest::prelude::*;
 
     #[test]
     fn all_encodings() {
@@ -83,5 +84,14 @@ mod tests {
         }
         assert!(parse(&[]).is_empty());
         assert!(parse(&[0xff]).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            for entry in parse(&bytes) {
+                prop_assert!(!entry.file.contains(['/', '\\']));
+            }
+        }
     }
 }

@@ -64,7 +64,7 @@ fn ignore_failure(context: &Context, args: &Args) -> Result<bool, CommandFailure
 }
 
 fn install(context: &Context, state: &State, args: &Args) -> Result<Installed, CommandFailure> {
-    let node = NodeData::refresh(context, args);
+    let node = NodeData::refresh(context, args)?;
     let text = |key: &str| args.get(key).and_then(Value::as_str);
     let mode = text("target_boot_mode").unwrap_or("bios");
     let path = match state.last() {

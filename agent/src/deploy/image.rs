@@ -45,7 +45,7 @@ fn prepare(
     args: &Args,
     with: WithConfigDrive,
 ) -> Outcome {
-    let node = NodeData::refresh(context, args);
+    let node = NodeData::refresh(context, args)?;
     let done = write::write_image(context, state, &node, args, with)?;
     let mut result = done.to_map();
     let bare = name.split_once('.').map_or(name, |(_, bare)| bare);

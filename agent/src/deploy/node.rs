@@ -21,26 +21,36 @@ pub(super) struct NodeData {
 impl NodeData {
     /// The node of a command's `node` parameter, which also becomes what the
     /// agent knows; without it what the last lookup said. Hints may have
-    /// been changed since the agent was started.
-    pub(super) fn refresh(context: &Context, args: &Args) -> Self {
+    /// been changed since the agent was started. A command that is for
+    /// another node is refused: its disk is not here.
+    pub(super) fn refresh(context: &Context, args: &Args) -> Result<Self, CommandFailure> {
         let cache = &context.agent.node;
         if let Some(node @ Value::Object(_)) = args.get("node") {
             match serde_json::from_value::<LookupNode>(node.clone()) {
-                Ok(node) => cache.set_node(node),
+                Ok(node) => match cache.node() {
+                    Some(known) if known.uuid != node.uuid => {
+                        return Err(CommandFailure::invalid_params(format!(
+                            "the command is for node {}, this machine is node {}; if it was \
+                             enrolled anew, restart it",
+                            node.uuid, known.uuid
+                        )));
+                    }
+                    _ => cache.set_node(node),
+                },
                 Err(error) => {
                     tracing::warn!(%error, "the command's node cannot be read, the lookup's is used");
                 }
             }
         }
         let Some(node) = cache.node() else {
-            return Self::default();
+            return Ok(Self::default());
         };
-        Self {
+        Ok(Self {
             uuid: node.uuid.to_string(),
             properties: node.properties,
             instance_info: node.instance_info,
             driver_internal_info: node.driver_internal_info,
-        }
+        })
     }
 
     /// Which disk is meant, and which must be left alone.

@@ -137,7 +137,7 @@ pub(super) fn register(registry: &mut Registry, state: &Arc<State>) {
             &format!("{name}.get_{name}_steps"),
             Mode::Sync,
             move |context, args| {
-                NodeData::refresh(context, &args);
+                NodeData::refresh(context, &args)?;
                 Ok(list(purpose))
             },
         );
@@ -166,7 +166,7 @@ fn list(purpose: Purpose) -> Value {
 }
 
 fn execute(purpose: Purpose, context: &Context, state: &State, mut args: Args) -> Outcome {
-    let node = NodeData::refresh(context, &args);
+    let node = NodeData::refresh(context, &args)?;
     let name = purpose.name();
     let given = args
         .get(&format!("{name}_version"))

@@ -47,6 +47,10 @@ impl Machine {
         let folder = tempfile::tempdir().unwrap();
         let disk = folder.path().join("disk");
         File::create(&disk).unwrap().set_len(256 * MIB).unwrap();
+        Self::with_disk(folder, disk)
+    }
+
+    fn with_disk(folder: tempfile::TempDir, disk: PathBuf) -> Self {
         std::fs::create_dir(folder.path().join("efivars")).unwrap();
         let mut agent = Agent::for_tests();
         agent.only_disk = vec![disk.clone()];
@@ -149,7 +153,64 @@ fn error_of(result: CommandResult) -> (String, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deploy_from_steps_to_boot_entry() {
-    let machine = Machine::new();
+    deploy_and_clean(Machine::new()).await;
+}
+
+/// Needs a disk that may be lost, 256 MiB or more, such as a loop device.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "set WROUGHT_TEST_DEVICE to a block device that may be overwritten"]
+async fn a_deploy_to_a_real_block_device() {
+    let device = PathBuf::from(std::env::var("WROUGHT_TEST_DEVICE").unwrap());
+    deploy_and_clean(Machine::with_disk(
+        tempfile::tempdir().unwrap(),
+        device.clone(),
+    ))
+    .await;
+    let machine = Machine::with_disk(tempfile::tempdir().unwrap(), device);
+    let erase = json!({
+        "step": {"interface": "deploy", "step": "erase_devices"},
+        "node": machine.node(), "ports": [], "clean_version": null,
+    });
+    let erased = machine.run("clean.execute_clean_step", erase).await;
+    assert_eq!(
+        erased.command_status,
+        CommandStatus::Succeeded,
+        "{:?}",
+        erased.command_error
+    );
+    let result = erased.command_result.unwrap();
+    assert_eq!(
+        result["clean_result"][0]["method"],
+        "overwritten with zeroes"
+    );
+
+    // Mounted, it is out of bounds for all.
+    let device = machine.disk.to_str().unwrap();
+    run("/usr/sbin/mkfs.ext4", &["-q", device]);
+    let point = machine.folder.path().join("mounted");
+    std::fs::create_dir(&point).unwrap();
+    run("/usr/bin/mount", &[device, point.to_str().unwrap()]);
+    let (image, checksum) = machine.image();
+    let step = machine.write_step(&image, &checksum);
+    let written = machine.run("deploy.execute_deploy_step", step).await;
+    let mut clean = json!({"step": {"step": "erase_devices_metadata"}, "node": machine.node()});
+    let wiped = machine.run("clean.execute_clean_step", clean.clone()).await;
+    clean["step"]["step"] = json!("erase_devices");
+    let erased = machine.run("clean.execute_clean_step", clean).await;
+    run("/usr/bin/umount", &[point.to_str().unwrap()]);
+    for (result, kind) in [
+        (written, "DeviceNotFound"),
+        (wiped, "BlockDeviceEraseError"),
+        (erased, "BlockDeviceEraseError"),
+    ] {
+        let (found, details) = error_of(result);
+        assert_eq!(found, kind);
+        let reason = format!("in use: mounted at {}", point.display());
+        assert!(details.contains(&reason), "{details}");
+    }
+}
+
+async fn deploy_and_clean(machine: Machine) {
     let (image, checksum) = machine.image();
     let steps = machine
         .run("deploy.get_deploy_steps", json!({"node": machine.node()}))
@@ -186,6 +247,14 @@ async fn a_deploy_from_steps_to_boot_entry() {
         .output()
         .unwrap();
     assert!(String::from_utf8_lossy(&verdict.stdout).contains("No problems found"));
+    if machine.disk.starts_with("/dev") {
+        let name = machine.disk.file_name().unwrap().to_str().unwrap();
+        let partition = format!("/sys/class/block/{name}p3/size");
+        assert!(
+            Path::new(&partition).exists(),
+            "the kernel knows the config drive"
+        );
+    }
     let offset = result["configdrive"]["offset"].as_u64().unwrap();
     let drive = format!("{disk}@@{offset}");
     let read = Command::new("mtype")
@@ -322,6 +391,19 @@ async fn steps_that_cannot_be_run() {
         details.contains("erase_devices, erase_devices_metadata"),
         "{details}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_for_another_node_is_refused() {
+    let machine = Machine::new();
+    machine
+        .run("deploy.get_deploy_steps", json!({"node": machine.node()}))
+        .await;
+    let mut clean = json!({"step": {"step": "erase_devices"}, "node": machine.node()});
+    clean["node"]["uuid"] = json!("aaaaaaaa-0000-4000-8000-0000000000ff");
+    let (kind, details) = error_of(machine.run("clean.execute_clean_step", clean).await);
+    assert_eq!(kind, "InvalidCommandParamsError");
+    assert!(details.contains(NODE), "{details}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

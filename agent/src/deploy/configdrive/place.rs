@@ -179,14 +179,16 @@ fn write(
     }
 }
 
-/// The kernel reads the table again, or is told of the new partition when
-/// someone keeps the old ones busy.
+/// The kernel reads the table again, and is told of the new partition in
+/// case it could not: someone keeps the old ones busy, or it does not know
+/// this kind of table.
 fn tell_kernel(disk: &BlockFile, partition: &TablePartition) -> Result<(), disk::Error> {
-    let Err(error) = disk.reread_table() else {
-        return Ok(());
-    };
-    tracing::warn!(dev = %disk.path().display(), %error, "the kernel is told of the config drive by itself");
-    disk.announce_partition(partition.number, partition.start, partition.length)
+    let reread = disk.reread_table();
+    let told = disk.announce_partition(partition.number, partition.start, partition.length);
+    if let Err(error) = &reread {
+        tracing::warn!(dev = %disk.path().display(), %error, "the partition table was not read again");
+    }
+    reread.or(told)
 }
 
 #[cfg(test)]

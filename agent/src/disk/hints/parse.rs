@@ -155,6 +155,7 @@ fn text(value: &Value) -> Result<Expression, String> {
 mod tests {
     use super::HintError;
     use super::parse;
+    use proptest::prelude::*;
     use serde_json::json;
 
     #[test]
@@ -208,5 +209,17 @@ mod tests {
     #[test]
     fn an_empty_object_gives_none() {
         assert!(parse(&json!({})).unwrap().0.is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in "[<>=!s\\[\\]() a-z0-9.-]{0,40}") {
+            let disk = crate::disk::Disk { size: 1 << 30, ..Default::default() };
+            for key in ["size", "model", "rotational"] {
+                if let Ok(hints) = parse(&json!({ key: text })) {
+                    hints.matches(&disk);
+                }
+            }
+        }
     }
 }
