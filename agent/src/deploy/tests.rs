@@ -210,6 +210,53 @@ async fn a_deploy_to_a_real_block_device() {
     }
 }
 
+/// Needs an image that is meant for UEFI, with its SHA-256 in a file beside
+/// it.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "set WROUGHT_TEST_IMAGE to a qcow2 image such as target/images/tiny.qcow2"]
+async fn an_image_of_this_project_gets_an_entry() {
+    let image = std::env::var("WROUGHT_TEST_IMAGE").unwrap();
+    let sums = std::fs::read_to_string(format!("{image}.sha256")).unwrap();
+    let machine = Machine::new();
+    File::options()
+        .write(true)
+        .open(&machine.disk)
+        .unwrap()
+        .set_len(8 << 30)
+        .unwrap();
+    let mut step = machine.write_step(Path::new(&image), sums.split(' ').next().unwrap());
+    step["step"]["args"]["image_info"]["disk_format"] = json!("qcow2");
+    let done = machine.run("deploy.execute_deploy_step", step).await;
+    assert_eq!(
+        done.command_status,
+        CommandStatus::Succeeded,
+        "{:?}",
+        done.command_error
+    );
+    println!("{}", done.command_result.unwrap());
+    let boot = machine
+        .run(
+            "image.install_bootloader",
+            json!({"target_boot_mode": "uefi"}),
+        )
+        .await;
+    assert_eq!(
+        boot.command_status,
+        CommandStatus::Succeeded,
+        "{:?}",
+        boot.command_error
+    );
+    println!("{}", boot.command_result.unwrap());
+    let disk = machine.disk.to_str().unwrap();
+    let verdict = Command::new("/usr/sbin/sgdisk")
+        .args(["-v", "-p", disk])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&verdict.stdout);
+    assert!(text.contains("No problems found"), "{text}");
+    println!("{text}");
+}
+
 async fn deploy_and_clean(machine: Machine) {
     let (image, checksum) = machine.image();
     let steps = machine
