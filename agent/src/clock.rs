@@ -50,7 +50,9 @@ pub fn correction(now: Duration, server: Duration) -> Option<Duration> {
 /// Trouble is only logged: the checked connection that follows has the last
 /// word. Only PID 1 may set the clock of its machine.
 pub async fn set_from_api(params: &Params) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     let mut server = None;
     for url in &params.api_urls {
         match ask(url).await {
@@ -64,14 +66,21 @@ pub async fn set_from_api(params: &Params) {
     }
     let Some(server) = server else {
         if now < EARLIEST {
-            warn!("clock: it is wrong and no API address gives the date: certificates may be refused");
+            warn!(
+                "clock: it is wrong and no API address gives the date: certificates may be refused"
+            );
         }
         return;
     };
-    let Some(target) = correction(now, server) else { return };
+    let Some(target) = correction(now, server) else {
+        return;
+    };
     let seconds = i64::try_from(target.as_secs()).unwrap_or(i64::MAX);
     match ClockId::CLOCK_REALTIME.set_time(TimeSpec::new(seconds, 0)) {
-        Ok(()) => info!("clock: set by the API's date, it was {} s off", target.abs_diff(now).as_secs()),
+        Ok(()) => info!(
+            "clock: set by the API's date, it was {} s off",
+            target.abs_diff(now).as_secs()
+        ),
         Err(error) => warn!("clock: cannot be set: {error}"),
     }
 }
@@ -81,19 +90,28 @@ async fn ask(url: &str) -> Result<Option<Duration>, ApiError> {
         .timeout(TIMEOUT)
         .build()
         .map_err(ApiError::Setup)?;
-    let response = http.head(url).send().await.map_err(|error| ApiError::Connect {
-        method: reqwest::Method::HEAD,
-        url: url.to_owned(),
-        source: error.without_url(),
-    })?;
-    let date = response.headers().get("date").and_then(|date| date.to_str().ok());
+    let response = http
+        .head(url)
+        .send()
+        .await
+        .map_err(|error| ApiError::Connect {
+            method: reqwest::Method::HEAD,
+            url: url.to_owned(),
+            source: error.without_url(),
+        })?;
+    let date = response
+        .headers()
+        .get("date")
+        .and_then(|date| date.to_str().ok());
     Ok(date.and_then(parse_date))
 }
 
 /// An HTTP date as the time since 1970.
 fn parse_date(text: &str) -> Option<Duration> {
     let timestamp = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
-    u64::try_from(timestamp.as_second()).ok().map(Duration::from_secs)
+    u64::try_from(timestamp.as_second())
+        .ok()
+        .map(Duration::from_secs)
 }
 
 #[cfg(test)]
@@ -112,10 +130,22 @@ mod tests {
         let now = EARLIEST + 10 * DAY;
         assert_eq!(correction(Duration::ZERO, now), Some(now), "no battery");
         assert_eq!(correction(now, now + DAY), Some(now + DAY));
-        assert_eq!(correction(now, now + Duration::from_secs(30)), None, "close enough");
+        assert_eq!(
+            correction(now, now + Duration::from_secs(30)),
+            None,
+            "close enough"
+        );
         assert_eq!(correction(now, now - DAY), None, "never back");
-        assert_eq!(correction(LATEST + DAY, now), Some(now), "an absurd clock may go back");
-        assert_eq!(correction(Duration::ZERO, EARLIEST - DAY), None, "an absurd server");
+        assert_eq!(
+            correction(LATEST + DAY, now),
+            Some(now),
+            "an absurd clock may go back"
+        );
+        assert_eq!(
+            correction(Duration::ZERO, EARLIEST - DAY),
+            None,
+            "an absurd server"
+        );
         assert_eq!(correction(now, LATEST + DAY), None, "an absurd server");
     }
 

@@ -55,7 +55,9 @@ pub enum RunError {
     #[error("cannot set up the command server's TLS")]
     Tls(#[from] TlsError),
     /// The port is taken, or the address is not ours.
-    #[error("cannot listen on {host} port {port}: choose others with ipa-listen-host and ipa-listen-port")]
+    #[error(
+        "cannot listen on {host} port {port}: choose others with ipa-listen-host and ipa-listen-port"
+    )]
     Listen {
         /// Address asked for.
         host: IpAddr,
@@ -87,7 +89,12 @@ pub struct Config {
 
 /// Runs until a command asks for the end, and says which.
 pub async fn run(config: Config) -> Result<Goal, RunError> {
-    let Config { params, only_disk, is_init, ring } = config;
+    let Config {
+        params,
+        only_disk,
+        is_init,
+        ring,
+    } = config;
     let client = Arc::new(Client::new(&params)?);
     let (listener, port) = listen(&params).await?;
     let addresses = net::nic::lookup_addresses(&params);
@@ -127,15 +134,31 @@ pub async fn run(config: Config) -> Result<Goal, RunError> {
     crate::deploy::register(&mut registry);
     let runner = Arc::new(Runner::new(Arc::clone(&agent), registry));
     let router = server::router(server::Shared::new(Arc::clone(&runner), token.clone()));
-    let serving =
-        tokio::spawn(server::serve(listener, Arc::clone(&identity.server_config), router));
-    let beat = beat(&agent.params, &answer, token, callback_url(host, port), identity);
+    let serving = tokio::spawn(server::serve(
+        listener,
+        Arc::clone(&identity.server_config),
+        router,
+    ));
+    let beat = beat(
+        &agent.params,
+        &answer,
+        token,
+        callback_url(host, port),
+        identity,
+    );
     info!("command server: {}", beat.body.callback_url);
     let heartbeats = Heartbeats::new(client, beat, Random::default(), runner.finished());
     let beating = tokio::spawn(heartbeats.run());
 
     let goal = agent.shutdown.wait().await;
-    info!("end: {}", if goal == Goal::Reboot { "restart" } else { "power off" });
+    info!(
+        "end: {}",
+        if goal == Goal::Reboot {
+            "restart"
+        } else {
+            "power off"
+        }
+    );
     tokio::time::sleep(LAST_WORDS).await;
     runner.cancel();
     beating.abort();

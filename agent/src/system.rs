@@ -20,10 +20,14 @@ pub fn total_ram_bytes() -> u64 {
 
 /// Time since the kernel started, suspended time included.
 pub fn since_boot() -> Duration {
-    ClockId::CLOCK_BOOTTIME.now().map_or(Duration::ZERO, Duration::from)
+    ClockId::CLOCK_BOOTTIME
+        .now()
+        .map_or(Duration::ZERO, Duration::from)
 }
 
 /// Reads a small text file of `/proc` or `/sys`, trimmed.
 pub fn read_line(path: impl AsRef<std::path::Path>) -> Option<String> {
-    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+    fs::read_to_string(path)
+        .ok()
+        .map(|text| text.trim().to_owned())
 }

@@ -47,9 +47,19 @@ fn dnsmasq(dir: &std::path::Path) -> std::io::Result<Guard> {
 }
 
 async fn server_side(handle: &Handle, index: u32) {
-    handle.link().set(LinkUnspec::new_with_index(index).up().build()).execute().await.unwrap();
+    handle
+        .link()
+        .set(LinkUnspec::new_with_index(index).up().build())
+        .execute()
+        .await
+        .unwrap();
     let address = Ipv4Addr::new(192, 0, 2, 1);
-    handle.address().add(index, address.into(), 24).execute().await.unwrap();
+    handle
+        .address()
+        .add(index, address.into(), 24)
+        .execute()
+        .await
+        .unwrap();
 }
 
 #[test]
@@ -59,12 +69,18 @@ fn gets_and_uses_a_lease() {
         eprintln!("skipped: no network namespace: {error}");
         return;
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let (connection, handle, _) = rtnetlink::new_connection().unwrap();
         tokio::spawn(connection);
-        if let Err(error) =
-            handle.link().add(LinkVeth::new("veth0", "veth1").build()).execute().await
+        if let Err(error) = handle
+            .link()
+            .add(LinkVeth::new("veth0", "veth1").build())
+            .execute()
+            .await
         {
             eprintln!("skipped: no veth pair: {error}");
             return;
@@ -83,12 +99,22 @@ fn gets_and_uses_a_lease() {
 
         let mac = "52:54:00:00:00:77".parse().unwrap();
         let mut dhcp = Client::new(mac, Random::default(), RawTransport::new(client));
-        let event = tokio::time::timeout(Duration::from_secs(30), dhcp.next()).await.unwrap();
-        let Event::Bound(lease) = event else { panic!("{event:?}") };
-        assert_eq!((lease.address, lease.prefix), (Ipv4Addr::new(192, 0, 2, 100), 24));
+        let event = tokio::time::timeout(Duration::from_secs(30), dhcp.next())
+            .await
+            .unwrap();
+        let Event::Bound(lease) = event else {
+            panic!("{event:?}")
+        };
+        assert_eq!(
+            (lease.address, lease.prefix),
+            (Ipv4Addr::new(192, 0, 2, 100), 24)
+        );
         assert_eq!(lease.routes.len(), 2, "{:?}", lease.routes);
         assert_eq!(lease.dns, [Ipv4Addr::new(192, 0, 2, 53)]);
-        assert_eq!((lease.domain.as_deref(), lease.mtu), (Some("example.org"), Some(1400)));
+        assert_eq!(
+            (lease.domain.as_deref(), lease.mtu),
+            (Some("example.org"), Some(1400))
+        );
         assert_eq!(lease.renew, Duration::from_secs(60));
 
         links.apply(client, &lease).await.unwrap();

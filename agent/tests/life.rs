@@ -49,48 +49,94 @@ impl Conductor {
     fn new(beat: &Value) -> Self {
         let pem = beat["agent_verify_ca"].as_str().unwrap();
         let certificate = Certificate::from_pem(pem.as_bytes()).unwrap();
-        let http =
-            reqwest::Client::builder().tls_certs_only([certificate]).no_proxy().build().unwrap();
-        Self { http, base: beat["callback_url"].as_str().unwrap().to_owned() }
+        let http = reqwest::Client::builder()
+            .tls_certs_only([certificate])
+            .no_proxy()
+            .build()
+            .unwrap();
+        Self {
+            http,
+            base: beat["callback_url"].as_str().unwrap().to_owned(),
+        }
     }
 
     async fn command(&self, name: &str) -> Value {
         let url = format!("{}/v1/commands/?wait=false&agent_token={TOKEN}", self.base);
         let body = json!({"name": name, "params": {}});
-        self.http.post(url).json(&body).send().await.unwrap().json().await.unwrap()
+        self.http
+            .post(url)
+            .json(&body)
+            .send()
+            .await
+            .unwrap()
+            .json()
+            .await
+            .unwrap()
     }
 
     async fn get(&self, path: &str) -> (u16, Value) {
-        let answer = self.http.get(format!("{}{path}", self.base)).send().await.unwrap();
+        let answer = self
+            .http
+            .get(format!("{}{path}", self.base))
+            .send()
+            .await
+            .unwrap();
         (answer.status().as_u16(), answer.json().await.unwrap())
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn from_lookup_to_power_off() {
-    rustls::crypto::ring::default_provider().install_default().ok();
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .ok();
     let mut api = Api::start().await;
     let agent = tokio::spawn(run(config(&api, "")));
 
-    let beat = tokio::time::timeout(Duration::from_secs(20), api.beats.recv()).await.unwrap();
+    let beat = tokio::time::timeout(Duration::from_secs(20), api.beats.recv())
+        .await
+        .unwrap();
     let beat = beat.unwrap();
     assert_eq!(beat["agent_token"], TOKEN);
-    assert!(beat["agent_version"].as_str().unwrap().starts_with("wrought "));
-    assert!(beat["callback_url"].as_str().unwrap().starts_with("https://127.0.0.1:"));
+    assert!(
+        beat["agent_version"]
+            .as_str()
+            .unwrap()
+            .starts_with("wrought ")
+    );
+    assert!(
+        beat["callback_url"]
+            .as_str()
+            .unwrap()
+            .starts_with("https://127.0.0.1:")
+    );
     assert_eq!(api.lookups(), 3, "two answers 404 were tried again");
 
     let conductor = Conductor::new(&beat);
     let (status, _) = conductor.get("/v1/commands/").await;
     assert_eq!(status, 401);
     let sync = conductor.command("standby.sync").await;
-    assert_eq!(sync["command_status"], json!(CommandStatus::Succeeded), "{sync}");
+    assert_eq!(
+        sync["command_status"],
+        json!(CommandStatus::Succeeded),
+        "{sync}"
+    );
     let logs = conductor.command("log.collect_system_logs").await;
-    assert!(logs["command_result"]["system_logs"].as_str().unwrap().len() > 100);
+    assert!(
+        logs["command_result"]["system_logs"]
+            .as_str()
+            .unwrap()
+            .len()
+            > 100
+    );
 
     // The machine that runs this test stays on: only the agent ends.
     let off = conductor.command("standby.power_off").await;
     assert_eq!(off["command_status"], "RUNNING");
-    let goal = tokio::time::timeout(Duration::from_secs(20), agent).await.unwrap().unwrap();
+    let goal = tokio::time::timeout(Duration::from_secs(20), agent)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(goal.unwrap(), Goal::PowerOff);
     assert_eq!(api.node(), NODE);
 }
@@ -101,8 +147,13 @@ async fn a_stranger_with_another_ca_learns_nothing() {
     let other = "00".repeat(32);
     let more = format!("wrought-ca-sha256={other} ipa-lookup-timeout=0.5");
     let error = run(config(&api, &more)).await.unwrap_err();
-    let RunError::Lookup(error) = error else { panic!("{error}") };
+    let RunError::Lookup(error) = error else {
+        panic!("{error}")
+    };
     let chain = wrought_agent::command::CommandFailure::chain(&error);
-    assert!(chain.contains("no certificate of the server has SHA-256 0000"), "{chain}");
+    assert!(
+        chain.contains("no certificate of the server has SHA-256 0000"),
+        "{chain}"
+    );
     assert_eq!(api.lookups(), 0);
 }

@@ -110,21 +110,37 @@ impl Client {
             return Err(ApiError::NoUrl);
         }
         let encrypted = params.api_urls.iter().any(|url| url.starts_with("https:"));
-        for url in params.api_urls.iter().filter(|url| url.starts_with("http:")) {
-            warn!("THE API IS REACHED WITHOUT ENCRYPTION ({url}): anyone on the network can read the agent's token and pose as the API");
+        for url in params
+            .api_urls
+            .iter()
+            .filter(|url| url.starts_with("http:"))
+        {
+            warn!(
+                "THE API IS REACHED WITHOUT ENCRYPTION ({url}): anyone on the network can read the agent's token and pose as the API"
+            );
         }
         if encrypted && params.trust == Trust::Insecure {
-            warn!("THE API'S CERTIFICATE IS NOT CHECKED (ipa-insecure=1): anyone on the network can pose as the API");
+            warn!(
+                "THE API'S CERTIFICATE IS NOT CHECKED (ipa-insecure=1): anyone on the network can pose as the API"
+            );
         }
         // Plain http needs a configuration too, but never uses it.
-        let trust = if encrypted { &params.trust } else { &Trust::Insecure };
-        let http = builder(client_config(trust)?).build().map_err(ApiError::Setup)?;
+        let trust = if encrypted {
+            &params.trust
+        } else {
+            &Trust::Insecure
+        };
+        let http = builder(client_config(trust)?)
+            .build()
+            .map_err(ApiError::Setup)?;
         Ok(Self {
             http,
             urls: params.api_urls.clone(),
             current: Mutex::new(0),
             server_version: Mutex::new(None),
-            fixed_version: params.get("ipa-ironic-api-version").and_then(|text| text.parse().ok()),
+            fixed_version: params
+                .get("ipa-ironic-api-version")
+                .and_then(|text| text.parse().ok()),
         })
     }
 
@@ -145,12 +161,18 @@ impl Client {
         if let Some(fixed) = self.fixed_version {
             return Ok(fixed);
         }
-        let known = *self.server_version.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = *self
+            .server_version
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let version = match known {
             Some(version) => version,
             None => {
                 let version = self.ask_version().await?;
-                *self.server_version.lock().unwrap_or_else(PoisonError::into_inner) = Some(version);
+                *self
+                    .server_version
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner) = Some(version);
                 version
             }
         };
@@ -219,7 +241,9 @@ impl Client {
             .header(HEADER, request.version.to_string())
             .header("accept", "application/json");
         if let Some(body) = &request.body {
-            builder = builder.header("content-type", "application/json").body(body.clone());
+            builder = builder
+                .header("content-type", "application/json")
+                .body(body.clone());
         }
         let mut response = builder.send().await.map_err(connect_error)?;
         let status = response.status();
@@ -238,7 +262,12 @@ impl Client {
         if let Some((end, _)) = message.char_indices().nth(500) {
             message.truncate(end);
         }
-        Err(ApiError::Status { method: method.clone(), url, status, message })
+        Err(ApiError::Status {
+            method: method.clone(),
+            url,
+            status,
+            message,
+        })
     }
 }
 

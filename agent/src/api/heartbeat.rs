@@ -59,7 +59,12 @@ impl Heartbeats {
         random: Random,
         finished: watch::Receiver<u64>,
     ) -> Self {
-        Self { client, beat, random, finished }
+        Self {
+            client,
+            beat,
+            random,
+            finished,
+        }
     }
 
     /// Runs for ever.
@@ -103,9 +108,10 @@ impl Heartbeats {
 
     fn pause(&self) -> Duration {
         let timeout = self.beat.timeout;
-        self.beat
-            .interval
-            .unwrap_or_else(|| self.random.between(timeout.mul_f64(0.3), timeout.mul_f64(0.6)))
+        self.beat.interval.unwrap_or_else(|| {
+            self.random
+                .between(timeout.mul_f64(0.3), timeout.mul_f64(0.6))
+        })
     }
 
     async fn send(&self) -> Result<(), ApiError> {

@@ -102,9 +102,17 @@ impl Lookups<'_> {
             }
             if Instant::now() + pause >= deadline {
                 let (addresses, seconds) = (addresses.to_owned(), start.elapsed().as_secs());
-                return Err(LookupError::Timeout { addresses, seconds, source: error });
+                return Err(LookupError::Timeout {
+                    addresses,
+                    seconds,
+                    source: error,
+                });
             }
-            warn!("lookup: {}; again in {:.1} s", CommandFailure::chain(&error), pause.as_secs_f64());
+            warn!(
+                "lookup: {}; again in {:.1} s",
+                CommandFailure::chain(&error),
+                pause.as_secs_f64()
+            );
             tokio::time::sleep(pause).await;
         }
     }
@@ -135,9 +143,10 @@ impl Lookups<'_> {
         match &answer.config.agent_token {
             Some(token) if token.expose() == MASK => Err(LookupError::TokenTaken(node)),
             None => Err(LookupError::TokenTaken(node)),
-            Some(token) if token.expose().len() < TOKEN_LENGTH => {
-                Err(LookupError::BadToken { node, found: token.expose().len() })
-            }
+            Some(token) if token.expose().len() < TOKEN_LENGTH => Err(LookupError::BadToken {
+                node,
+                found: token.expose().len(),
+            }),
             Some(token) => Ok(token.clone()),
         }
     }

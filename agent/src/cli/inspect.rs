@@ -1,10 +1,12 @@
-//! `wrought-agent inspect`.
+//! `wrought-agent inspect`: what an image is.
 
 use std::process::ExitCode;
 
 use clap::Args;
+use wrought_image::cli::InspectArgs;
+use wrought_image::cli::run_inspect;
 
-use super::UNAVAILABLE;
+use super::write::Trust;
 
 #[derive(Debug, Args)]
 pub(super) struct Inspect {
@@ -13,11 +15,16 @@ pub(super) struct Inspect {
     /// One JSON object on standard output.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    trust: Trust,
 }
 
 impl Inspect {
     pub(super) fn main(self) -> ExitCode {
-        eprintln!("error: {}: inspecting an image is not built yet (json: {})", self.image, self.json);
-        ExitCode::from(UNAVAILABLE)
+        ExitCode::from(run_inspect(&InspectArgs {
+            image: self.image,
+            json: self.json,
+            trust: self.trust.into(),
+        }))
     }
 }

@@ -22,7 +22,11 @@ const UNAVAILABLE: u8 = 69;
 
 /// Wrought's agent: runs in the ramdisk as PID 1, or writes one image.
 #[derive(Debug, Parser)]
-#[command(name = "wrought-agent", version, args_conflicts_with_subcommands = true)]
+#[command(
+    name = "wrought-agent",
+    version,
+    args_conflicts_with_subcommands = true
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -92,13 +96,30 @@ mod tests {
 
     #[test]
     fn run_is_the_default() {
-        let line = ["wrought-agent", "--api-url", "https://x:6385", "--param", "a=b", "--only-disk", "/x"];
+        let line = [
+            "wrought-agent",
+            "--api-url",
+            "https://x:6385",
+            "--param",
+            "a=b",
+            "--only-disk",
+            "/x",
+        ];
         let bare = Arguments::try_parse_from(line).unwrap();
         assert!(bare.command.is_none());
         let named = Arguments::try_parse_from(["wrought-agent", "run", "--listen", "127.0.0.1:0"]);
         assert!(matches!(named.unwrap().command, Some(Command::Run(_))));
         assert!(Arguments::try_parse_from(["wrought-agent", "run", "--param", "novalue"]).is_err());
-        let write = ["wrought-agent", "write", "--image", "u", "--checksum", "c", "--device", "d"];
+        let write = [
+            "wrought-agent",
+            "write",
+            "--image",
+            "u",
+            "--checksum",
+            "c",
+            "--device",
+            "d",
+        ];
         let write = Arguments::try_parse_from(write).unwrap();
         assert!(matches!(write.command, Some(Command::Write(_))));
     }

@@ -79,7 +79,9 @@ impl Run {
     }
 
     pub(super) fn main(self) -> ExitCode {
-        let params = match Params::from_words(self.words()).map_err(Into::into).and_then(with_ca_file)
+        let params = match Params::from_words(self.words())
+            .map_err(Into::into)
+            .and_then(with_ca_file)
         {
             Ok(params) => params,
             Err(error) => return fail(&*error, USAGE),
@@ -89,7 +91,12 @@ impl Run {
             Ok(runtime) => runtime,
             Err(error) => return fail(&error, UNAVAILABLE),
         };
-        let config = Config { params, only_disk: self.only_disk, is_init: false, ring };
+        let config = Config {
+            params,
+            only_disk: self.only_disk,
+            is_init: false,
+            ring,
+        };
         let result = runtime.block_on(run(config));
         // A command that still runs must not hold the end up.
         runtime.shutdown_background();
@@ -101,7 +108,10 @@ impl Run {
 }
 
 fn runtime() -> std::io::Result<Runtime> {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .enable_all()
+        .build()
 }
 
 /// Reads the CA that `ipa-cafile` names, unless something else says what to

@@ -29,7 +29,10 @@ pub struct NodeCache {
 impl NodeCache {
     /// The node, if a lookup has succeeded.
     pub fn node(&self) -> Option<LookupNode> {
-        self.node.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.node
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Replaces the node.
@@ -39,12 +42,18 @@ impl NodeCache {
 
     /// The settings of the lookup answer; the token is left out of it.
     pub fn config(&self) -> Option<LookupConfig> {
-        self.config.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.config
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Replaces the settings, without the token.
     pub fn set_config(&self, config: LookupConfig) {
-        let config = LookupConfig { agent_token: None, ..config };
+        let config = LookupConfig {
+            agent_token: None,
+            ..config
+        };
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = Some(config);
     }
 }
@@ -96,6 +105,10 @@ pub struct Context {
 impl Context {
     /// A context outside of any command, for command lines and tests.
     pub fn new(agent: Arc<Agent>) -> Self {
-        Self { agent, progress: ProgressSink::default(), cancel: CancelToken::default() }
+        Self {
+            agent,
+            progress: ProgressSink::default(),
+            cancel: CancelToken::default(),
+        }
     }
 }

@@ -24,22 +24,40 @@ impl CommandFailure {
             message: message.to_owned(),
             details: details.into(),
         };
-        Self { status: CommandStatus::Failed, error }
+        Self {
+            status: CommandStatus::Failed,
+            error,
+        }
     }
 
     /// The general failure of a command that ran.
     pub fn execution(details: impl Into<String>) -> Self {
-        Self::new("CommandExecutionError", 500, "Command execution failed", details)
+        Self::new(
+            "CommandExecutionError",
+            500,
+            "Command execution failed",
+            details,
+        )
     }
 
     /// Parameters that the command cannot work with.
     pub fn invalid_params(details: impl Into<String>) -> Self {
-        Self::new("InvalidCommandParamsError", 400, "Invalid command parameters", details)
+        Self::new(
+            "InvalidCommandParamsError",
+            400,
+            "Invalid command parameters",
+            details,
+        )
     }
 
     /// No disk, partition or other device that fits.
     pub fn device_not_found(details: impl Into<String>) -> Self {
-        Self::new("DeviceNotFound", 404, "Error finding the disk or partition device", details)
+        Self::new(
+            "DeviceNotFound",
+            404,
+            "Error finding the disk or partition device",
+            details,
+        )
     }
 
     /// The step list was made by another version of the hardware managers;

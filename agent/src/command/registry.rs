@@ -45,7 +45,9 @@ pub struct Command {
 
 impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Command").field("mode", &self.mode).finish_non_exhaustive()
+        f.debug_struct("Command")
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
     }
 }
 
@@ -79,7 +81,9 @@ impl Registry {
             let thread = tokio::task::spawn_blocking(move || handler(&context, args));
             Box::pin(async move {
                 thread.await.unwrap_or_else(|error| {
-                    Err(CommandFailure::execution(format!("the command's thread ended: {error}")))
+                    Err(CommandFailure::execution(format!(
+                        "the command's thread ended: {error}"
+                    )))
                 })
             })
         };
@@ -118,7 +122,10 @@ impl Registry {
     /// Whether any command belongs to this extension.
     pub fn has_extension(&self, extension: &str) -> bool {
         let prefix = format!("{extension}.");
-        self.0.range(prefix.clone()..).next().is_some_and(|(name, _)| name.starts_with(&prefix))
+        self.0
+            .range(prefix.clone()..)
+            .next()
+            .is_some_and(|(name, _)| name.starts_with(&prefix))
     }
 
     /// All full names, sorted.
@@ -127,7 +134,14 @@ impl Registry {
     }
 
     fn insert(&mut self, name: &str, mode: Mode, start: Arc<Start>) -> &mut Self {
-        self.0.insert(name.to_owned(), Command { mode, start, check: None });
+        self.0.insert(
+            name.to_owned(),
+            Command {
+                mode,
+                start,
+                check: None,
+            },
+        );
         self
     }
 }

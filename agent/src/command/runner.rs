@@ -88,7 +88,12 @@ impl Runner {
     /// A runner for these commands.
     pub fn new(agent: Arc<Agent>, registry: Registry) -> Self {
         let finished = watch::Sender::new(0);
-        Self { registry, agent, inner: Mutex::default(), finished }
+        Self {
+            registry,
+            agent,
+            inner: Mutex::default(),
+            finished,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -105,7 +110,10 @@ impl Runner {
     pub fn note_epoch(&self, found: u64) -> Result<(), Rejected> {
         let mut inner = self.lock();
         if found < inner.epoch {
-            return Err(Rejected::Epoch { found, seen: inner.epoch });
+            return Err(Rejected::Epoch {
+                found,
+                seen: inner.epoch,
+            });
         }
         inner.epoch = found;
         Ok(())
@@ -123,8 +131,11 @@ impl Runner {
         if !self.registry.has_extension(extension) {
             return Err(Rejected::Extension(extension.to_owned()));
         }
-        let command =
-            self.registry.get(name).ok_or_else(|| Rejected::Command(bare.to_owned()))?.clone();
+        let command = self
+            .registry
+            .get(name)
+            .ok_or_else(|| Rejected::Command(bare.to_owned()))?
+            .clone();
         command.check(&args).map_err(Rejected::Args)?;
 
         let entry = self.admit(name, command.mode)?;
@@ -170,7 +181,10 @@ impl Runner {
         match &outcome {
             Ok(_) => info!("command {} succeeded after {seconds:.1} s", entry.full_name),
             Err(failure) => {
-                error!("command {} failed after {seconds:.1} s: {failure}", entry.full_name);
+                error!(
+                    "command {} failed after {seconds:.1} s: {failure}",
+                    entry.full_name
+                );
             }
         }
         entry.finish(outcome);
@@ -186,7 +200,12 @@ impl Runner {
 
     /// One result; with `wait`, only once the command has ended.
     pub async fn result(&self, id: Uuid, wait: bool) -> Option<CommandResult> {
-        let entry = self.lock().entries.iter().find(|entry| entry.id == id).cloned()?;
+        let entry = self
+            .lock()
+            .entries
+            .iter()
+            .find(|entry| entry.id == id)
+            .cloned()?;
         if wait {
             entry.wait().await;
         }

@@ -22,12 +22,18 @@ impl ProgressSink {
 
     /// Says only what is being done, all figures zero.
     pub fn stage(&self, stage: &str) {
-        self.set(Progress { stage: stage.to_owned(), ..Progress::default() });
+        self.set(Progress {
+            stage: stage.to_owned(),
+            ..Progress::default()
+        });
     }
 
     /// The latest snapshot, if there was one.
     pub fn get(&self) -> Option<Progress> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 

@@ -39,7 +39,9 @@ const FILES: [(&str, &str); 11] = [
 ];
 
 pub(super) fn register(registry: &mut Registry, ring: Arc<Ring>) {
-    registry.blocking("log.collect_system_logs", Mode::Sync, move |_, _| collect(&ring));
+    registry.blocking("log.collect_system_logs", Mode::Sync, move |_, _| {
+        collect(&ring)
+    });
 }
 
 fn collect(ring: &Ring) -> Result<Value, CommandFailure> {
@@ -50,14 +52,20 @@ fn collect(ring: &Ring) -> Result<Value, CommandFailure> {
 }
 
 fn archive(ring: &Ring) -> std::io::Result<Vec<u8>> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs();
     let mut tar = Tar::new(GzEncoder::new(Vec::new(), Compression::fast()), now);
     tar.file("agent.log", ring.text().as_bytes())?;
     if let Some(messages) = kernel_messages() {
         tar.file("dmesg.txt", &messages)?;
     }
     if let Some(line) = read("/proc/cmdline") {
-        tar.file("cmdline.txt", mask_token(&String::from_utf8_lossy(&line)).as_bytes())?;
+        tar.file(
+            "cmdline.txt",
+            mask_token(&String::from_utf8_lossy(&line)).as_bytes(),
+        )?;
     }
     for (name, path) in FILES {
         // What is not there is left out.
@@ -71,7 +79,11 @@ fn archive(ring: &Ring) -> std::io::Result<Vec<u8>> {
 
 fn read(path: &str) -> Option<Vec<u8>> {
     let mut content = Vec::new();
-    File::open(path).ok()?.take(LIMIT).read_to_end(&mut content).ok()?;
+    File::open(path)
+        .ok()?
+        .take(LIMIT)
+        .read_to_end(&mut content)
+        .ok()?;
     Some(content)
 }
 
@@ -102,11 +114,18 @@ fn mask_token(text: &str) -> String {
 }
 
 fn addresses() -> String {
-    let Ok(interfaces) = nix::ifaddrs::getifaddrs() else { return String::new() };
+    let Ok(interfaces) = nix::ifaddrs::getifaddrs() else {
+        return String::new();
+    };
     let mut text = String::new();
     for interface in interfaces {
-        let address = interface.address.map_or_else(String::new, |address| address.to_string());
-        text.push_str(&format!("{} {address} {:?}\n", interface.interface_name, interface.flags));
+        let address = interface
+            .address
+            .map_or_else(String::new, |address| address.to_string());
+        text.push_str(&format!(
+            "{} {address} {:?}\n",
+            interface.interface_name, interface.flags
+        ));
     }
     text
 }

@@ -23,7 +23,11 @@ pub(super) fn register(registry: &mut Registry) {
             end(context, Goal::PowerOff, "switching off")
         })
         .blocking("system_passthrough.get_cpu_count", Mode::Sync, cpu_count)
-        .blocking("system_passthrough.get_memory_info", Mode::Sync, memory_info);
+        .blocking(
+            "system_passthrough.get_memory_info",
+            Mode::Sync,
+            memory_info,
+        );
 }
 
 fn cpu_count(_: &Context, _: Args) -> Result<Value, CommandFailure> {
@@ -33,8 +37,9 @@ fn cpu_count(_: &Context, _: Args) -> Result<Value, CommandFailure> {
 }
 
 fn memory_info(context: &Context, _: Args) -> Result<Value, CommandFailure> {
-    let info = nix::sys::sysinfo::sysinfo()
-        .map_err(|error| CommandFailure::execution(format!("cannot ask for the memory: {error}")))?;
+    let info = nix::sys::sysinfo::sysinfo().map_err(|error| {
+        CommandFailure::execution(format!("cannot ask for the memory: {error}"))
+    })?;
     Ok(json!({
         "total_bytes": info.ram_total(),
         "free_bytes": info.ram_unused(),

@@ -69,8 +69,17 @@ mod tests {
         fs::write(&path, tar.finish().unwrap()).unwrap();
 
         let run = |arguments: &[&str]| {
-            let output = Command::new("tar").args(arguments).arg("-f").arg(&path).output().unwrap();
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            let output = Command::new("tar")
+                .args(arguments)
+                .arg("-f")
+                .arg(&path)
+                .output()
+                .unwrap();
+            assert!(
+                output.status.success(),
+                "{}",
+                String::from_utf8_lossy(&output.stderr)
+            );
             output.stdout
         };
         assert_eq!(run(&["-t"]), b"a.txt\nsub/b\nempty\n");

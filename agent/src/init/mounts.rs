@@ -15,16 +15,47 @@ struct Mount {
     options: &'static str,
 }
 
-const QUIET: MsFlags = MsFlags::MS_NOSUID.union(MsFlags::MS_NOEXEC).union(MsFlags::MS_NODEV);
+const QUIET: MsFlags = MsFlags::MS_NOSUID
+    .union(MsFlags::MS_NOEXEC)
+    .union(MsFlags::MS_NODEV);
 const MOUNTS: [Mount; 5] = [
-    Mount { kind: "proc", target: "/proc", flags: QUIET, options: "" },
-    Mount { kind: "sysfs", target: "/sys", flags: QUIET, options: "" },
-    Mount { kind: "devtmpfs", target: "/dev", flags: MsFlags::MS_NOSUID, options: "mode=0755" },
-    Mount { kind: "tmpfs", target: "/run", flags: QUIET, options: "mode=0755,size=16m" },
-    Mount { kind: "tmpfs", target: "/tmp", flags: QUIET, options: "mode=1777,size=16m" },
+    Mount {
+        kind: "proc",
+        target: "/proc",
+        flags: QUIET,
+        options: "",
+    },
+    Mount {
+        kind: "sysfs",
+        target: "/sys",
+        flags: QUIET,
+        options: "",
+    },
+    Mount {
+        kind: "devtmpfs",
+        target: "/dev",
+        flags: MsFlags::MS_NOSUID,
+        options: "mode=0755",
+    },
+    Mount {
+        kind: "tmpfs",
+        target: "/run",
+        flags: QUIET,
+        options: "mode=0755,size=16m",
+    },
+    Mount {
+        kind: "tmpfs",
+        target: "/tmp",
+        flags: QUIET,
+        options: "mode=1777,size=16m",
+    },
 ];
-const EFIVARS: Mount =
-    Mount { kind: "efivarfs", target: "/sys/firmware/efi/efivars", flags: QUIET, options: "" };
+const EFIVARS: Mount = Mount {
+    kind: "efivarfs",
+    target: "/sys/firmware/efi/efivars",
+    flags: QUIET,
+    options: "",
+};
 
 impl Mount {
     /// Mounts; says nothing when it is there already.
@@ -33,7 +64,13 @@ impl Mount {
             format!("cannot mount {} on {}: {error}", self.kind, self.target)
         };
         fs::create_dir_all(self.target).map_err(|error| text(&error))?;
-        match mount(Some(self.kind), self.target, Some(self.kind), self.flags, Some(self.options)) {
+        match mount(
+            Some(self.kind),
+            self.target,
+            Some(self.kind),
+            self.flags,
+            Some(self.options),
+        ) {
             Ok(()) | Err(Errno::EBUSY) => Ok(()),
             Err(error) => Err(text(&error)),
         }
@@ -43,7 +80,10 @@ impl Mount {
 /// Mounts what everything else needs. Gives back what went wrong, since there
 /// is no console yet to say it on.
 pub(super) fn mount_first() -> Vec<String> {
-    MOUNTS.iter().filter_map(|mount| mount.mount().err()).collect()
+    MOUNTS
+        .iter()
+        .filter_map(|mount| mount.mount().err())
+        .collect()
 }
 
 /// Mounts the EFI variables on a machine that has them. The module for it must
@@ -59,7 +99,10 @@ pub(super) fn mount_efivars() {
 /// Kernel settings: restart half a minute after a kernel panic, and call this
 /// program when the kernel itself wants a module.
 pub(super) fn kernel_settings() {
-    for (path, value) in [("/proc/sys/kernel/panic", "30"), ("/proc/sys/kernel/modprobe", "/init")] {
+    for (path, value) in [
+        ("/proc/sys/kernel/panic", "30"),
+        ("/proc/sys/kernel/modprobe", "/init"),
+    ] {
         if let Err(error) = fs::write(path, value) {
             warn!("init: {path} cannot be set: {error}");
         }

@@ -57,7 +57,10 @@ pub fn run() -> ! {
         Ok(Err(error)) => error!("init: {error}"),
         Err(_) => error!("init: ended by a panic"),
     }
-    error!("init: restarting the machine in {} s", READING_TIME.as_secs());
+    error!(
+        "init: restarting the machine in {} s",
+        READING_TIME.as_secs()
+    );
     std::thread::sleep(READING_TIME);
     power::end(Goal::Reboot)
 }
@@ -69,13 +72,19 @@ fn supervise(ring: &Arc<Ring>) -> io::Result<Infallible> {
     // The child waits by itself for the hardware that it needs.
     let child = start_agent()?;
     let ring = Arc::clone(ring);
-    std::thread::Builder::new().name("modules".to_owned()).spawn(move || load_modules(&ring))?;
+    std::thread::Builder::new()
+        .name("modules".to_owned())
+        .spawn(move || load_modules(&ring))?;
     let status = wait_for(&child)?;
-    Err(io::Error::other(format!("the agent ended without being told to: {status:?}")))
+    Err(io::Error::other(format!(
+        "the agent ended without being told to: {status:?}"
+    )))
 }
 
 fn start_agent() -> io::Result<Child> {
-    Command::new("/proc/self/exe").args(["run", CHILD_FLAG]).spawn()
+    Command::new("/proc/self/exe")
+        .args(["run", CHILD_FLAG])
+        .spawn()
 }
 
 /// Loads modules for everything that is there, then for everything that

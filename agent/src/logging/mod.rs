@@ -59,7 +59,11 @@ impl Clock {
 /// that is given back. Only the first call in a process has an effect.
 pub fn init(clock: Clock, debug: bool) -> Arc<Ring> {
     let ring = Arc::new(Ring::default());
-    let console = Console { ring: Arc::clone(&ring), clock, debug: AtomicBool::new(debug) };
+    let console = Console {
+        ring: Arc::clone(&ring),
+        clock,
+        debug: AtomicBool::new(debug),
+    };
     let subscriber = tracing_subscriber::registry().with(console);
     // An error means that a subscriber is there already, as in tests.
     tracing::subscriber::set_global_default(subscriber).ok();

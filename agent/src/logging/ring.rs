@@ -22,7 +22,10 @@ struct Inner {
 impl Ring {
     /// Adds a line, which ends with a newline; the oldest make room.
     pub fn push(&self, line: &str) {
-        let end = line.char_indices().nth(LINE).map_or(line.len(), |(end, _)| end);
+        let end = line
+            .char_indices()
+            .nth(LINE)
+            .map_or(line.len(), |(end, _)| end);
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept = line[..end].to_owned();
         if !kept.ends_with('\n') {
@@ -31,7 +34,9 @@ impl Ring {
         inner.bytes += kept.len();
         inner.lines.push_back(kept.into());
         while inner.bytes > CAPACITY {
-            let Some(oldest) = inner.lines.pop_front() else { break };
+            let Some(oldest) = inner.lines.pop_front() else {
+                break;
+            };
             inner.bytes -= oldest.len();
         }
     }

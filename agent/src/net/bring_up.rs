@@ -52,7 +52,10 @@ pub async fn bring_up(params: &Params) -> Result<(), LinkError> {
         }
         let mut found = None;
         if let Some(wanted) = wanted {
-            info!("network: asking for an address on {} {}", wanted.name, wanted.mac);
+            info!(
+                "network: asking for an address on {} {}",
+                wanted.name, wanted.mac
+            );
             found = first_lease(&[wanted], params).await;
         }
         if found.is_none() && !nics.is_empty() {
@@ -79,14 +82,20 @@ pub async fn bring_up(params: &Params) -> Result<(), LinkError> {
 async fn wait_for_nics(params: &Params) -> (Option<Nic>, Vec<Nic>) {
     let is_wanted = |nic: &Nic| {
         params.network_interface.as_ref() == Some(&nic.name)
-            || params.bootif.is_some_and(|mac| nic.mac == mac || nic.permanent_mac == Some(mac))
+            || params
+                .bootif
+                .is_some_and(|mac| nic.mac == mac || nic.permanent_mac == Some(mac))
     };
     let one_is_wanted = params.network_interface.is_some() || params.bootif.is_some();
     let mut waited = Duration::ZERO;
     loop {
         let nics: Vec<Nic> = nic::list().into_iter().filter(|nic| nic.physical).collect();
         let wanted = nics.iter().find(|nic| is_wanted(nic)).cloned();
-        let enough = if one_is_wanted { waited >= WANTED_WAIT } else { true };
+        let enough = if one_is_wanted {
+            waited >= WANTED_WAIT
+        } else {
+            true
+        };
         if wanted.is_some() || (!nics.is_empty() && enough) {
             if one_is_wanted && wanted.is_none() {
                 warn!("network: the NIC that the machine booted from is not there, trying others");
@@ -94,7 +103,10 @@ async fn wait_for_nics(params: &Params) -> (Option<Nic>, Vec<Nic>) {
             return (wanted, nics);
         }
         if waited >= NIC_WAIT {
-            warn!("network: no NIC after {} s: is its driver in the ramdisk?", waited.as_secs());
+            warn!(
+                "network: no NIC after {} s: is its driver in the ramdisk?",
+                waited.as_secs()
+            );
             return (None, nics);
         }
         tokio::time::sleep(POLL).await;
@@ -136,7 +148,11 @@ async fn lease(nic: Nic) -> (Nic, Dhcp, Box<Lease>) {
 /// Waits until the kernel has found its own way to an IPv6 API address, by
 /// router advertisements.
 async fn ipv6_route(params: &Params) {
-    let urls: Vec<&String> = params.api_urls.iter().filter(|url| url.contains("://[")).collect();
+    let urls: Vec<&String> = params
+        .api_urls
+        .iter()
+        .filter(|url| url.contains("://["))
+        .collect();
     loop {
         for url in &urls {
             if source::route_exists(url).await {
@@ -151,8 +167,7 @@ async fn use_lease(links: &Links, nic: &Nic, lease: &Lease) -> Result<(), LinkEr
     links.apply(nic.index, lease).await?;
     write_resolv_conf(lease);
     let gateway = lease.routes.iter().find(|(_, prefix, _)| *prefix == 0);
-    let gateway =
-        gateway.map_or_else(|| "none".to_owned(), |(_, _, gateway)| gateway.to_string());
+    let gateway = gateway.map_or_else(|| "none".to_owned(), |(_, _, gateway)| gateway.to_string());
     info!(
         "network: {} has address {}/{}, gateway {gateway}, from {}",
         nic.name, lease.address, lease.prefix, lease.server

@@ -61,9 +61,18 @@ impl Links {
                 warn!("network: MTU {mtu} cannot be set: {error}");
             }
         }
-        let Lease { address, prefix, .. } = *lease;
-        let request = self.0.address().add(index, IpAddr::V4(address), prefix).replace();
-        request.execute().await.map_err(change(format!("set address {address}/{prefix}")))?;
+        let Lease {
+            address, prefix, ..
+        } = *lease;
+        let request = self
+            .0
+            .address()
+            .add(index, IpAddr::V4(address), prefix)
+            .replace();
+        request
+            .execute()
+            .await
+            .map_err(change(format!("set address {address}/{prefix}")))?;
         for route in &lease.routes {
             self.route(index, lease, *route).await?;
         }
@@ -87,8 +96,16 @@ impl Links {
                 builder = builder.onlink();
             }
         }
-        let result = self.0.route().add(builder.build()).replace().execute().await;
-        result.map_err(change(format!("set the route to {network}/{prefix} by {gateway}")))
+        let result = self
+            .0
+            .route()
+            .add(builder.build())
+            .replace()
+            .execute()
+            .await;
+        result.map_err(change(format!(
+            "set the route to {network}/{prefix} by {gateway}"
+        )))
     }
 
     /// Takes an address away; its routes go with it.
@@ -103,7 +120,10 @@ impl Links {
 }
 
 fn change(what: String) -> impl FnOnce(rtnetlink::Error) -> LinkError {
-    move |source| LinkError::Change { what, source: Box::new(source) }
+    move |source| LinkError::Change {
+        what,
+        source: Box::new(source),
+    }
 }
 
 fn same_network(lease: &Lease, gateway: Ipv4Addr) -> bool {

@@ -59,10 +59,24 @@ mod tests {
 
     #[test]
     fn reads_every_spelling() {
-        for text in ["52:54:00:AB:cd:ef", "52-54-00-ab-cd-ef", "01-52-54-00-ab-cd-ef\n"] {
-            assert_eq!(text.parse::<Mac>().unwrap().to_string(), "52:54:00:ab:cd:ef", "{text}");
+        for text in [
+            "52:54:00:AB:cd:ef",
+            "52-54-00-ab-cd-ef",
+            "01-52-54-00-ab-cd-ef\n",
+        ] {
+            assert_eq!(
+                text.parse::<Mac>().unwrap().to_string(),
+                "52:54:00:ab:cd:ef",
+                "{text}"
+            );
         }
-        for text in ["", "52:54:00:ab:cd", "52:54:00:ab:cd:e", "5254:00:ab:cd:ef:00", "01:02:03:04:05:06:07:08"] {
+        for text in [
+            "",
+            "52:54:00:ab:cd",
+            "52:54:00:ab:cd:e",
+            "5254:00:ab:cd:ef:00",
+            "01:02:03:04:05:06:07:08",
+        ] {
             assert!(text.parse::<Mac>().is_err(), "{text}");
         }
     }

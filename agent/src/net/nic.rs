@@ -50,7 +50,9 @@ impl Nic {
 /// All Ethernet interfaces with a usable address, by index.
 pub fn list() -> Vec<Nic> {
     let mut nics = Vec::new();
-    let Ok(entries) = fs::read_dir(SYS_CLASS_NET) else { return nics };
+    let Ok(entries) = fs::read_dir(SYS_CLASS_NET) else {
+        return nics;
+    };
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         if let Some(nic) = read(&entry.path(), name) {
@@ -72,7 +74,13 @@ fn read(path: &Path, name: String) -> Option<Nic> {
     let index = read_line(path.join("ifindex"))?.parse().ok()?;
     let physical = path.join("device").exists();
     let permanent_mac = permanent_mac(&name);
-    Some(Nic { name, index, mac, permanent_mac, physical })
+    Some(Nic {
+        name,
+        index,
+        mac,
+        permanent_mac,
+        physical,
+    })
 }
 
 /// `ETHTOOL_GPERMADDR`: the address that is burnt in.
@@ -87,9 +95,18 @@ fn permanent_mac(name: &str) -> Option<Mac> {
         data: [u8; 32],
     }
 
-    let socket =
-        socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None).ok()?;
-    let mut answer = PermAddr { cmd: ETHTOOL_GPERMADDR, size: 32, data: [0; 32] };
+    let socket = socket(
+        AddressFamily::Inet,
+        SockType::Datagram,
+        SockFlag::SOCK_CLOEXEC,
+        None,
+    )
+    .ok()?;
+    let mut answer = PermAddr {
+        cmd: ETHTOOL_GPERMADDR,
+        size: 32,
+        data: [0; 32],
+    };
     // SAFETY: an all-zero ifreq is a valid value of that plain C struct.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     let bytes = name.as_bytes();
@@ -119,7 +136,9 @@ fn permanent_mac(name: &str) -> Option<Mac> {
 pub fn lookup_addresses(params: &Params) -> Vec<Mac> {
     if let Some(list) = params.get("wrought-addresses") {
         let parse = |text: &str| {
-            text.parse::<Mac>().inspect_err(|error| warn!("wrought-addresses: {error}")).ok()
+            text.parse::<Mac>()
+                .inspect_err(|error| warn!("wrought-addresses: {error}"))
+                .ok()
         };
         return list.split(',').filter_map(parse).collect();
     }
@@ -157,7 +176,10 @@ mod tests {
     fn addresses_can_be_given() {
         let line = "wrought-addresses=52:54:00:00:00:01,52-54-00-00-00-02,bad";
         let params = Params::from_words(Words::from_cmdline(line)).unwrap();
-        let macs: Vec<String> = lookup_addresses(&params).iter().map(ToString::to_string).collect();
+        let macs: Vec<String> = lookup_addresses(&params)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(macs, ["52:54:00:00:00:01", "52:54:00:00:00:02"]);
     }
 }

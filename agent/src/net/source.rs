@@ -27,7 +27,9 @@ pub enum NoSource {
         source: io::Error,
     },
     /// The route leaves by an address that nobody else can call.
-    #[error("the route to {host} leaves by {address}, a link-local address; expected a global one (set ipa-advertise-host)")]
+    #[error(
+        "the route to {host} leaves by {address}, a link-local address; expected a global one (set ipa-advertise-host)"
+    )]
     LinkLocal {
         /// Host of the API.
         host: String,
@@ -44,7 +46,9 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// No packet is sent.
 pub async fn toward(url: &str) -> Result<IpAddr, NoSource> {
     let parsed = Url::parse(url).map_err(|_| NoSource::Url(url.to_owned()))?;
-    let host = parsed.host_str().ok_or_else(|| NoSource::Url(url.to_owned()))?;
+    let host = parsed
+        .host_str()
+        .ok_or_else(|| NoSource::Url(url.to_owned()))?;
     let host = host.trim_matches(['[', ']']).to_owned();
     let port = parsed.port_or_known_default().unwrap_or(443);
     let mut attempt = 1;
@@ -61,7 +65,11 @@ pub async fn toward(url: &str) -> Result<IpAddr, NoSource> {
         IpAddr::V4(address) => address.is_link_local(),
         IpAddr::V6(address) => address.is_unicast_link_local(),
     };
-    if link_local { Err(NoSource::LinkLocal { host, address }) } else { Ok(address) }
+    if link_local {
+        Err(NoSource::LinkLocal { host, address })
+    } else {
+        Ok(address)
+    }
 }
 
 /// Whether the kernel has a route to this URL's host, with a source address

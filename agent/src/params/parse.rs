@@ -27,7 +27,9 @@ impl Params {
     /// Checks all words. The token is moved out of them.
     pub fn from_words(mut words: Words) -> Result<Self, ParamError> {
         let defaults = Self::default();
-        let agent_token = words.remove("ipa-agent-token").filter(|token| !token.is_empty());
+        let agent_token = words
+            .remove("ipa-agent-token")
+            .filter(|token| !token.is_empty());
         let seconds = "a number of seconds";
         let port = "a port from 1 to 65535";
         let address = "an IP address";
@@ -67,10 +69,18 @@ fn value<T: FromStr>(
     key: &'static str,
     expected: &'static str,
 ) -> Result<Option<T>, ParamError> {
-    let Some(text) = words.get(key).map(str::trim).filter(|text| !text.is_empty()) else {
+    let Some(text) = words
+        .get(key)
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+    else {
         return Ok(None);
     };
-    let error = |_| ParamError { key, value: text.to_owned(), expected };
+    let error = |_| ParamError {
+        key,
+        value: text.to_owned(),
+        expected,
+    };
     text.parse().map(Some).map_err(error)
 }
 
@@ -79,17 +89,31 @@ fn duration(
     key: &'static str,
     expected: &'static str,
 ) -> Result<Option<Duration>, ParamError> {
-    let Some(seconds) = value::<f64>(words, key, expected)? else { return Ok(None) };
-    let error = |_| ParamError { key, value: seconds.to_string(), expected };
-    Duration::try_from_secs_f64(seconds).map(Some).map_err(error)
+    let Some(seconds) = value::<f64>(words, key, expected)? else {
+        return Ok(None);
+    };
+    let error = |_| ParamError {
+        key,
+        value: seconds.to_string(),
+        expected,
+    };
+    Duration::try_from_secs_f64(seconds)
+        .map(Some)
+        .map_err(error)
 }
 
 pub(super) fn flag(words: &Words, key: &'static str) -> Result<Option<bool>, ParamError> {
-    let Some(text) = words.get(key) else { return Ok(None) };
+    let Some(text) = words.get(key) else {
+        return Ok(None);
+    };
     match text.to_ascii_lowercase().as_str() {
         "" | "1" | "true" | "yes" | "on" => Ok(Some(true)),
         "0" | "false" | "no" | "off" => Ok(Some(false)),
-        _ => Err(ParamError { key, value: text.to_owned(), expected: "0 or 1" }),
+        _ => Err(ParamError {
+            key,
+            value: text.to_owned(),
+            expected: "0 or 1",
+        }),
     }
 }
 
@@ -97,8 +121,16 @@ fn api_urls(words: &Words) -> Result<Vec<String>, ParamError> {
     let key = "ipa-api-url";
     let list = words.get(key).unwrap_or_default();
     let mut urls = Vec::new();
-    for text in list.split(',').map(str::trim).filter(|text| !text.is_empty()) {
-        let error = |expected| ParamError { key, value: text.to_owned(), expected };
+    for text in list
+        .split(',')
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+    {
+        let error = |expected| ParamError {
+            key,
+            value: text.to_owned(),
+            expected,
+        };
         if text == "mdns" {
             return Err(error("URLs; finding the API by mDNS is not built yet"));
         }
@@ -121,7 +153,11 @@ fn trust(words: &Words) -> Result<Trust, ParamError> {
         return Ok(Trust::Nothing);
     };
     let expected = "64 hex digits, the SHA-256 of the CA certificate's DER";
-    let error = || ParamError { key, value: text.to_owned(), expected };
+    let error = || ParamError {
+        key,
+        value: text.to_owned(),
+        expected,
+    };
     let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b':').collect();
     let mut digest = [0; 32];
     if digits.len() != 64 {
@@ -140,9 +176,11 @@ fn memory(words: &Words) -> Result<Option<u64>, ParamError> {
     let expected = "a number of MiB from 8 to 1048576";
     let mib = value::<u64>(words, key, expected)?;
     match mib {
-        Some(mib) if !(8..=1_048_576).contains(&mib) => {
-            Err(ParamError { key, value: mib.to_string(), expected })
-        }
+        Some(mib) if !(8..=1_048_576).contains(&mib) => Err(ParamError {
+            key,
+            value: mib.to_string(),
+            expected,
+        }),
         _ => Ok(mib),
     }
 }
@@ -168,7 +206,10 @@ mod tests {
              ipa-listen-port=9998 wrought-memory=64 ipa-agent-token=hunter2"
         );
         let params = parse(&line).unwrap();
-        assert_eq!(params.api_urls, ["https://192.0.2.1:6385", "https://[2001:db8::1]:6385"]);
+        assert_eq!(
+            params.api_urls,
+            ["https://192.0.2.1:6385", "https://[2001:db8::1]:6385"]
+        );
         assert_eq!(params.trust, Trust::Fingerprint([0xab; 32]));
         assert_eq!(params.bootif.unwrap().to_string(), "52:54:00:12:34:56");
         assert_eq!(params.heartbeat_interval, Some(Duration::from_millis(2500)));
@@ -191,14 +232,38 @@ mod tests {
     #[test]
     fn bad_values_say_key_value_and_expectation() {
         for (line, message) in [
-            ("ipa-listen-port=x", "parameter ipa-listen-port=x: expected a port from 1 to 65535"),
-            ("ipa-api-url=mdns", "parameter ipa-api-url=mdns: expected URLs; finding the API by mDNS is not built yet"),
-            ("ipa-api-url=ftp://x", "parameter ipa-api-url=ftp://x: expected a list of http:// or https:// URLs"),
-            ("ipa-insecure=maybe", "parameter ipa-insecure=maybe: expected 0 or 1"),
-            ("ipa-lookup-timeout=-1", "parameter ipa-lookup-timeout=-1: expected a number of seconds"),
-            ("wrought-memory=1", "parameter wrought-memory=1: expected a number of MiB from 8 to 1048576"),
-            ("wrought-ca-sha256=12", "parameter wrought-ca-sha256=12: expected 64 hex digits, the SHA-256 of the CA certificate's DER"),
-            ("BOOTIF=eth0", "parameter BOOTIF=eth0: expected 01-aa-bb-cc-dd-ee-ff"),
+            (
+                "ipa-listen-port=x",
+                "parameter ipa-listen-port=x: expected a port from 1 to 65535",
+            ),
+            (
+                "ipa-api-url=mdns",
+                "parameter ipa-api-url=mdns: expected URLs; finding the API by mDNS is not built yet",
+            ),
+            (
+                "ipa-api-url=ftp://x",
+                "parameter ipa-api-url=ftp://x: expected a list of http:// or https:// URLs",
+            ),
+            (
+                "ipa-insecure=maybe",
+                "parameter ipa-insecure=maybe: expected 0 or 1",
+            ),
+            (
+                "ipa-lookup-timeout=-1",
+                "parameter ipa-lookup-timeout=-1: expected a number of seconds",
+            ),
+            (
+                "wrought-memory=1",
+                "parameter wrought-memory=1: expected a number of MiB from 8 to 1048576",
+            ),
+            (
+                "wrought-ca-sha256=12",
+                "parameter wrought-ca-sha256=12: expected 64 hex digits, the SHA-256 of the CA certificate's DER",
+            ),
+            (
+                "BOOTIF=eth0",
+                "parameter BOOTIF=eth0: expected 01-aa-bb-cc-dd-ee-ff",
+            ),
         ] {
             assert_eq!(parse(line).unwrap_err(), message);
         }

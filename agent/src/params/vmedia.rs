@@ -87,9 +87,15 @@ pub fn wait() -> Result<Media, MediaError> {
             }
         }
         if waited >= WAIT {
-            let names: Vec<String> =
-                devices.iter().map(|device| device.display().to_string()).collect();
-            let found = if names.is_empty() { "no such drive".to_owned() } else { names.join(", ") };
+            let names: Vec<String> = devices
+                .iter()
+                .map(|device| device.display().to_string())
+                .collect();
+            let found = if names.is_empty() {
+                "no such drive".to_owned()
+            } else {
+                names.join(", ")
+            };
             return Err(MediaError::Missing { found });
         }
         std::thread::sleep(POLL);
@@ -101,11 +107,15 @@ pub fn wait() -> Result<Media, MediaError> {
 /// that are small enough.
 fn candidates(sys_block: &Path) -> Vec<PathBuf> {
     let mut devices = Vec::new();
-    let Ok(entries) = fs::read_dir(sys_block) else { return devices };
+    let Ok(entries) = fs::read_dir(sys_block) else {
+        return devices;
+    };
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let attribute = |name: &str| read_line(entry.path().join(name));
-        let sectors: u64 = attribute("size").and_then(|text| text.parse().ok()).unwrap_or(0);
+        let sectors: u64 = attribute("size")
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(0);
         let is_cd = name.starts_with("sr");
         let is_small_removable = name.starts_with("sd")
             && attribute("removable").as_deref() == Some("1")
@@ -120,23 +130,37 @@ fn candidates(sys_block: &Path) -> Vec<PathBuf> {
 
 /// Reads one device; nothing if it holds no disc of ours.
 fn read(device: &Path) -> Result<Option<Media>, MediaError> {
-    let Ok(file) = File::open(device) else { return Ok(None) };
-    let read = |offset: u64, buffer: &mut [u8]| -> io::Result<()> {
-        file.read_exact_at(buffer, offset)
+    let Ok(file) = File::open(device) else {
+        return Ok(None);
     };
-    let Ok(mut reader) = Reader::open(read) else { return Ok(None) };
+    let read =
+        |offset: u64, buffer: &mut [u8]| -> io::Result<()> { file.read_exact_at(buffer, offset) };
+    let Ok(mut reader) = Reader::open(read) else {
+        return Ok(None);
+    };
     if reader.volume_id() != VOLUME_ID {
         return Ok(None);
     }
     let device = device.display().to_string();
     let has_ca = reader.list().iter().any(|entry| entry.name == CA);
     let mut text = |name: &'static str| {
-        let file_error = |source| MediaError::File { device: device.clone(), name, source };
+        let file_error = |source| MediaError::File {
+            device: device.clone(),
+            name,
+            source,
+        };
         let bytes = reader.read_file(name, LIMIT).map_err(file_error)?;
-        String::from_utf8(bytes).map_err(|_| MediaError::Text { device: device.clone(), name })
+        String::from_utf8(bytes).map_err(|_| MediaError::Text {
+            device: device.clone(),
+            name,
+        })
     };
     let words = Words::from_lines(&text(PARAMS)?);
-    let trust = if has_ca { Some(Trust::Pem(text(CA)?)) } else { None };
+    let trust = if has_ca {
+        Some(Trust::Pem(text(CA)?))
+    } else {
+        None
+    };
     Ok(Some(Media { words, trust }))
 }
 
@@ -179,8 +203,14 @@ mod tests {
         let path = dir.path().join("sr0");
         fs::write(&path, iso("WROUGHT_VMEDIA")).unwrap();
         let media = read(&path).unwrap().unwrap();
-        assert_eq!(media.words.get("ipa-api-url"), Some("https://192.0.2.1:6385"));
-        assert_eq!(media.trust, Some(Trust::Pem("-----BEGIN CERTIFICATE-----\n".to_owned())));
+        assert_eq!(
+            media.words.get("ipa-api-url"),
+            Some("https://192.0.2.1:6385")
+        );
+        assert_eq!(
+            media.trust,
+            Some(Trust::Pem("-----BEGIN CERTIFICATE-----\n".to_owned()))
+        );
 
         fs::write(&path, iso("OTHER")).unwrap();
         assert!(read(&path).unwrap().is_none());
@@ -202,8 +232,10 @@ mod tests {
         disk("sdc", "20000000\n", "1\n");
         disk("sr0", "20000000\n", "1\n");
         disk("sr1", "0\n", "1\n");
-        let names: Vec<String> =
-            candidates(sys.path()).iter().map(|path| path.display().to_string()).collect();
+        let names: Vec<String> = candidates(sys.path())
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
         assert_eq!(names, ["/dev/sdb", "/dev/sr0"]);
     }
 }

@@ -36,7 +36,11 @@ impl Words {
     /// `#` are left out. The value goes to the end of the line.
     pub fn from_lines(text: &str) -> Self {
         let mut words = Self::default();
-        for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
+        for line in text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.starts_with('#'))
+        {
             words.add(line);
         }
         words
@@ -79,7 +83,10 @@ mod tests {
         assert_eq!(words.get("quiet"), Some(""));
         assert_eq!(words.get("a"), Some("x y"));
         assert_eq!(words.get("b"), Some("x  y"));
-        assert_eq!(words.get("ipa-api-url"), Some("https://192.0.2.1:6385/?q=1"));
+        assert_eq!(
+            words.get("ipa-api-url"),
+            Some("https://192.0.2.1:6385/?q=1")
+        );
         assert_eq!(words.get("empty"), Some(""));
         assert_eq!(words.get("missing"), None);
         // An open quote reaches to the end of the line.

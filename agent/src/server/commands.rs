@@ -45,14 +45,18 @@ impl FromRequestParts<Shared> for Authorized {
     async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Fault> {
         let arguments = Query::<Arguments>::try_from_uri(&parts.uri).map_err(|_| Fault::token())?;
         shared.check_token(arguments.agent_token.as_deref())?;
-        Ok(Self { wait: arguments.0.wait })
+        Ok(Self {
+            wait: arguments.0.wait,
+        })
     }
 }
 
 impl Authorized {
     /// `wait=true`, as ironic-python-agent's clients say it.
     fn waits(&self) -> bool {
-        self.wait.as_deref().is_some_and(|text| text.eq_ignore_ascii_case("true"))
+        self.wait
+            .as_deref()
+            .is_some_and(|text| text.eq_ignore_ascii_case("true"))
     }
 
     /// `wait=N`: seconds.
@@ -65,8 +69,13 @@ impl Authorized {
 /// Reads the lock epoch; a request without one is from a conductor that has
 /// none, such as a real Ironic's.
 fn epoch(headers: &HeaderMap) -> Result<Option<u64>, Fault> {
-    let Some(value) = headers.get(EPOCH_HEADER) else { return Ok(None) };
-    let epoch = value.to_str().ok().and_then(|text| text.trim().parse().ok());
+    let Some(value) = headers.get(EPOCH_HEADER) else {
+        return Ok(None);
+    };
+    let epoch = value
+        .to_str()
+        .ok()
+        .and_then(|text| text.trim().parse().ok());
     let problem = format!("header {EPOCH_HEADER} must be a decimal number");
     epoch.map(Some).ok_or_else(|| Fault::bad_request(&problem))
 }
@@ -79,7 +88,9 @@ async fn list(authorized: Authorized, State(shared): State<Shared>) -> Json<Comm
     if let Some(limit) = authorized.seconds() {
         shared.runner.wait_latest(limit).await;
     }
-    Json(CommandList { commands: shared.runner.list() })
+    Json(CommandList {
+        commands: shared.runner.list(),
+    })
 }
 
 async fn start(
@@ -90,9 +101,8 @@ async fn start(
 ) -> Result<Json<CommandResult>, Fault> {
     let body = body.map_err(|error| Fault::too_large(&error.to_string()))?;
     let epoch = epoch(&headers)?;
-    let document: Value = serde_json::from_slice(&body).map_err(|error| {
-        Fault::bad_request(&format!("Failed to decode JSON object: {error}"))
-    })?;
+    let document: Value = serde_json::from_slice(&body)
+        .map_err(|error| Fault::bad_request(&format!("Failed to decode JSON object: {error}")))?;
     let CommandRequest { name, params } = serde_json::from_value(document)
         .map_err(|_| Fault::bad_request("Missing or invalid name or params"))?;
     // The body's bytes are not needed while the command runs.
@@ -100,7 +110,12 @@ async fn start(
     if let Some(epoch) = epoch {
         shared.runner.note_epoch(epoch)?;
     }
-    Ok(Json(shared.runner.execute(&name, params, authorized.waits()).await?))
+    Ok(Json(
+        shared
+            .runner
+            .execute(&name, params, authorized.waits())
+            .await?,
+    ))
 }
 
 pub(super) async fn show(

@@ -8,7 +8,10 @@ use serde_json::json;
 
 /// Where the caller thinks that we are.
 fn base(headers: &HeaderMap) -> String {
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+    let host = headers
+        .get(HOST)
+        .and_then(|host| host.to_str().ok())
+        .unwrap_or("localhost");
     format!("https://{host}")
 }
 

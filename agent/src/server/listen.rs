@@ -32,7 +32,9 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
 pub async fn bind(host: IpAddr, port: u16) -> io::Result<TcpListener> {
     match TcpListener::bind(SocketAddr::new(host, port)).await {
         Err(error)
-            if host.is_ipv6() && host.is_unspecified() && error.kind() != io::ErrorKind::AddrInUse =>
+            if host.is_ipv6()
+                && host.is_unspecified()
+                && error.kind() != io::ErrorKind::AddrInUse =>
         {
             TcpListener::bind(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)).await
         }
@@ -45,7 +47,9 @@ pub async fn serve(listener: TcpListener, tls: Arc<ServerConfig>, router: Router
     let acceptor = TlsAcceptor::from(tls);
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+            return;
+        };
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {

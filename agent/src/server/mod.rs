@@ -57,8 +57,14 @@ impl fmt::Debug for Shared {
 impl Shared {
     /// Serves this runner's commands to who knows the token.
     pub fn new(runner: Arc<Runner>, token: Secret) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { runner, token: Arc::new(token), started_at: now.as_secs_f64() }
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        Self {
+            runner,
+            token: Arc::new(token),
+            started_at: now.as_secs_f64(),
+        }
     }
 
     /// Compares in a time that does not depend on where the two differ.
@@ -66,7 +72,11 @@ impl Shared {
         let expected = self.token.expose();
         let given = given.unwrap_or_default();
         let same = expected.as_bytes().ct_eq(given.as_bytes());
-        if !expected.is_empty() && bool::from(same) { Ok(()) } else { Err(Fault::token()) }
+        if !expected.is_empty() && bool::from(same) {
+            Ok(())
+        } else {
+            Err(Fault::token())
+        }
     }
 }
 
@@ -76,7 +86,10 @@ pub fn router(shared: Shared) -> Router {
         .route("/status", only("GET, HEAD", get(status)))
         .route("/status/", only("GET, HEAD", get(status)))
         .route("/commands", only("GET, HEAD, POST", commands::collection()))
-        .route("/commands/", only("GET, HEAD, POST", commands::collection()))
+        .route(
+            "/commands/",
+            only("GET, HEAD, POST", commands::collection()),
+        )
         .route("/commands/{id}", only("GET, HEAD", get(commands::show)))
         .route("/commands/{id}/", only("GET, HEAD", get(commands::show)));
     Router::new()
@@ -94,7 +107,9 @@ pub fn router(shared: Shared) -> Router {
 fn only(allowed: &'static str, methods: MethodRouter<Shared>) -> MethodRouter<Shared> {
     methods.fallback(async move || {
         let mut response = Fault::method().into_response();
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+        response
+            .headers_mut()
+            .insert(ALLOW, HeaderValue::from_static(allowed));
         response
     })
 }

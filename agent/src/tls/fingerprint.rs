@@ -49,7 +49,11 @@ impl fmt::Debug for NoMatch {
 
 impl fmt::Display for NoMatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no certificate of the server has SHA-256 {}, found", Hex(&self.expected))?;
+        write!(
+            f,
+            "no certificate of the server has SHA-256 {}, found",
+            Hex(&self.expected)
+        )?;
         for (index, digest) in self.found.iter().enumerate() {
             write!(f, "{} {}", if index == 0 { "" } else { "," }, Hex(digest))?;
         }
@@ -85,9 +89,19 @@ impl ServerCertVerifier for FingerprintVerifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let Some(anchor) = intermediates.iter().find(|sent| sha256(sent) == self.digest) else {
-            let found = [end_entity].into_iter().chain(intermediates).map(sha256).collect();
-            let error = NoMatch { expected: self.digest, found };
+        let Some(anchor) = intermediates
+            .iter()
+            .find(|sent| sha256(sent) == self.digest)
+        else {
+            let found = [end_entity]
+                .into_iter()
+                .chain(intermediates)
+                .map(sha256)
+                .collect();
+            let error = NoMatch {
+                expected: self.digest,
+                found,
+            };
             return Err(CertificateError::Other(OtherError(Arc::new(error))).into());
         };
         let mut roots = RootCertStore::empty();
@@ -122,7 +136,9 @@ impl ServerCertVerifier for FingerprintVerifier {
     }
 
     fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
     }
 }
 
@@ -152,9 +168,14 @@ mod tests {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "Wrought CA");
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "Wrought CA");
         let der = params.self_signed(&key).unwrap().der().clone();
-        Ca { der, issuer: Issuer::new(params, key) }
+        Ca {
+            der,
+            issuer: Issuer::new(params, key),
+        }
     }
 
     fn leaf(ca: &Ca, name: &str, expired: bool) -> CertificateDer<'static> {
@@ -183,7 +204,10 @@ mod tests {
     fn accepts_a_chain_to_the_known_ca() {
         let ca = ca();
         let leaf = leaf(&ca, "192.0.2.1", false);
-        assert_eq!(verify(sha256(&ca.der), &leaf, std::slice::from_ref(&ca.der)), Ok(()));
+        assert_eq!(
+            verify(sha256(&ca.der), &leaf, std::slice::from_ref(&ca.der)),
+            Ok(())
+        );
     }
 
     #[test]
@@ -193,7 +217,10 @@ mod tests {
         let right = leaf(&good, "192.0.2.1", false);
 
         let no_ca = verify(digest, &right, &[]).unwrap_err();
-        assert!(no_ca.contains("no certificate of the server has SHA-256"), "{no_ca}");
+        assert!(
+            no_ca.contains("no certificate of the server has SHA-256"),
+            "{no_ca}"
+        );
         let other_ca = verify(digest, &right, std::slice::from_ref(&evil.der)).unwrap_err();
         assert!(other_ca.contains("compare wrought-ca-sha256"), "{other_ca}");
 

@@ -42,8 +42,12 @@ impl Identity {
         let mut params = CertificateParams::default();
         params.subject_alt_names = vec![SanType::IpAddress(address)];
         params.distinguished_name = DistinguishedName::new();
-        params.distinguished_name.push(DnType::CommonName, "wrought-agent");
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "wrought-agent");
+        let since_epoch = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         let epoch = rcgen::date_time_ymd(1970, 1, 1);
         params.not_before = epoch + since_epoch.saturating_sub(SKEW);
         params.not_after = epoch + since_epoch + LIFE;
@@ -59,7 +63,10 @@ impl Identity {
             })
             .map_err(TlsError::Config)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self { certificate_pem: certificate.pem(), server_config: Arc::new(config) })
+        Ok(Self {
+            certificate_pem: certificate.pem(),
+            server_config: Arc::new(config),
+        })
     }
 }
 
@@ -70,8 +77,15 @@ mod tests {
     #[test]
     fn makes_a_certificate_for_the_address() {
         let identity = Identity::generate("2001:db8::7".parse().unwrap()).unwrap();
-        assert!(identity.certificate_pem.starts_with("-----BEGIN CERTIFICATE-----"));
+        assert!(
+            identity
+                .certificate_pem
+                .starts_with("-----BEGIN CERTIFICATE-----")
+        );
         let again = Identity::generate("2001:db8::7".parse().unwrap()).unwrap();
-        assert_ne!(identity.certificate_pem, again.certificate_pem, "a key of its own each time");
+        assert_ne!(
+            identity.certificate_pem, again.certificate_pem,
+            "a key of its own each time"
+        );
     }
 }

@@ -69,7 +69,9 @@ pub fn client_config(trust: &Trust) -> Result<ClientConfig, TlsError> {
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(FingerprintVerifier::new(*digest, provider)))
             .with_no_client_auth(),
-        Trust::Pem(pem) => builder.with_root_certificates(roots(pem)?).with_no_client_auth(),
+        Trust::Pem(pem) => builder
+            .with_root_certificates(roots(pem)?)
+            .with_no_client_auth(),
     };
     Ok(config)
 }
@@ -77,11 +79,17 @@ pub fn client_config(trust: &Trust) -> Result<ClientConfig, TlsError> {
 fn roots(pem: &str) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
-        let certificate = certificate.map_err(|error| TlsError::Ca { found: error.to_string() })?;
-        roots.add(certificate).map_err(|error| TlsError::Ca { found: error.to_string() })?;
+        let certificate = certificate.map_err(|error| TlsError::Ca {
+            found: error.to_string(),
+        })?;
+        roots.add(certificate).map_err(|error| TlsError::Ca {
+            found: error.to_string(),
+        })?;
     }
     if roots.is_empty() {
-        return Err(TlsError::Ca { found: "none".to_owned() });
+        return Err(TlsError::Ca {
+            found: "none".to_owned(),
+        });
     }
     Ok(roots)
 }

@@ -76,16 +76,31 @@ impl Api {
             .unwrap();
         let (sender, beats) = mpsc::channel(64);
         let lookups = Arc::new(AtomicUsize::new(0));
-        let shared = Shared { beats: sender, lookups: Arc::clone(&lookups) };
+        let shared = Shared {
+            beats: sender,
+            lookups: Arc::clone(&lookups),
+        };
         let router = Router::new()
-            .route("/", get(async || Json(json!({"default_version": {"version": "1.115"}}))))
+            .route(
+                "/",
+                get(async || Json(json!({"default_version": {"version": "1.115"}}))),
+            )
             .route("/v1/lookup", get(lookup))
             .route("/v1/heartbeat/{node}", post(heartbeat))
             .with_state(shared);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let url = format!("https://{}", listener.local_addr().unwrap());
-        tokio::spawn(wrought_agent::server::serve(listener, Arc::new(tls), router));
-        Self { url, ca_sha256, beats, lookups }
+        tokio::spawn(wrought_agent::server::serve(
+            listener,
+            Arc::new(tls),
+            router,
+        ));
+        Self {
+            url,
+            ca_sha256,
+            beats,
+            lookups,
+        }
     }
 
     pub(crate) fn lookups(&self) -> usize {
@@ -104,10 +119,16 @@ async fn lookup(
     headers: HeaderMap,
 ) -> Response {
     assert_eq!(headers[HEADER], "1.62");
-    assert_eq!(query.as_deref(), Some("addresses=52%3A54%3A00%3A00%3Aaa%3A01"));
+    assert_eq!(
+        query.as_deref(),
+        Some("addresses=52%3A54%3A00%3A00%3Aaa%3A01")
+    );
     if shared.lookups.fetch_add(1, Ordering::Relaxed) < 2 {
         let inner = json!({"faultcode": "Client", "faultstring": "Resource could not be found.", "debuginfo": null});
-        return (StatusCode::NOT_FOUND, Json(json!({"error_message": inner.to_string()})))
+        return (
+            StatusCode::NOT_FOUND,
+            Json(json!({"error_message": inner.to_string()})),
+        )
             .into_response();
     }
     Json(json!({

@@ -49,7 +49,9 @@ impl Entry {
     }
 
     pub(super) fn bare_name(&self) -> &str {
-        self.full_name.split_once('.').map_or(&self.full_name, |(_, bare)| bare)
+        self.full_name
+            .split_once('.')
+            .map_or(&self.full_name, |(_, bare)| bare)
     }
 
     pub(super) fn is_running(&self) -> bool {
@@ -88,10 +90,17 @@ impl Entry {
         // A synchronous command that failed goes by its full name, as in
         // ironic-python-agent.
         let full = self.mode == Mode::Sync && matches!(*outcome, Some(Err(_)));
-        let name = if full { &*self.full_name } else { self.bare_name() };
+        let name = if full {
+            &*self.full_name
+        } else {
+            self.bare_name()
+        };
         let (command_status, command_error, command_result) = match &*outcome {
             None => {
-                let progress = self.progress.get().map(|progress| json!({ "progress": progress }));
+                let progress = self
+                    .progress
+                    .get()
+                    .map(|progress| json!({ "progress": progress }));
                 (CommandStatus::Running, None, progress)
             }
             Some(Ok(Value::Null)) => (CommandStatus::Succeeded, None, None),
@@ -110,7 +119,9 @@ impl Entry {
     /// A line for the log.
     pub(super) fn describe_progress(&self) -> String {
         let seconds = self.started.elapsed().as_secs();
-        let Some(progress) = self.progress.get() else { return format!("runs, {seconds} s") };
+        let Some(progress) = self.progress.get() else {
+            return format!("runs, {seconds} s");
+        };
         let mib = |bytes: u64| bytes >> 20;
         let mut text = format!("{}: {} MiB in", progress.stage, mib(progress.bytes_in));
         if let Some(total) = progress.bytes_total {

@@ -45,7 +45,12 @@ fn class(pattern: &[u8], byte: u8) -> Option<usize> {
     let negated = matches!(pattern.get(1), Some(b'!' | b'^'));
     let start = if negated { 2 } else { 1 };
     // A bracket in the first place belongs to the class.
-    let end = start + 1 + pattern.get(start + 1..)?.iter().position(|byte| *byte == b']')?;
+    let end = start
+        + 1
+        + pattern
+            .get(start + 1..)?
+            .iter()
+            .position(|byte| *byte == b']')?;
     let members = &pattern[start..end];
     let mut inside = false;
     let mut rest = members;
@@ -77,7 +82,10 @@ mod tests {
         assert!(matches("pci:v00001AF4d*sv*sd*bc*sc*i*", virtio));
         assert!(!matches("pci:v00008086d*sv*sd*bc*sc*i*", virtio));
         assert!(matches("scsi:t-0x00*", "scsi:t-0x00"));
-        assert!(matches("usb:v*p*d*dc*dsc*dp*ic08isc06ip[56]0in*", "usb:v1p2d3dc0dsc0dp0ic08isc06ip50in00"));
+        assert!(matches(
+            "usb:v*p*d*dc*dsc*dp*ic08isc06ip[56]0in*",
+            "usb:v1p2d3dc0dsc0dp0ic08isc06ip50in00"
+        ));
         assert!(matches("acpi*:PNP0501:*", "acpi:PNP0501:"));
         assert!(!matches("a*b", "a"));
         assert!(!matches("[", "["), "an open class matches nothing");

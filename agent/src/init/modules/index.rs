@@ -37,11 +37,16 @@ impl Index {
     /// `kernel/a.ko: kernel/b.ko kernel/c.ko`: a needs b, which may need c.
     fn add_dependencies(&mut self, dir: &Path, text: &str) {
         for line in text.lines() {
-            let Some((file, needs)) = line.split_once(':') else { continue };
-            let mut before: Vec<PathBuf> =
-                needs.split_whitespace().map(|path| dir.join(path)).collect();
+            let Some((file, needs)) = line.split_once(':') else {
+                continue;
+            };
+            let mut before: Vec<PathBuf> = needs
+                .split_whitespace()
+                .map(|path| dir.join(path))
+                .collect();
             before.reverse();
-            self.modules.insert(module_name(file), (dir.join(file), before));
+            self.modules
+                .insert(module_name(file), (dir.join(file), before));
         }
     }
 
@@ -62,7 +67,9 @@ impl Index {
     fn add_soft_dependencies(&mut self, text: &str) {
         for line in text.lines() {
             let mut words = line.split_whitespace();
-            let (Some("softdep"), Some(module)) = (words.next(), words.next()) else { continue };
+            let (Some("softdep"), Some(module)) = (words.next(), words.next()) else {
+                continue;
+            };
             let (before, after) = self.soft.entry(normalized(module)).or_default();
             let mut list = None;
             for word in words {
@@ -106,7 +113,9 @@ impl Index {
 
     fn collect(&self, name: &str, depth: u32, files: &mut Vec<PathBuf>) {
         // Soft dependencies may go in circles.
-        let Some((file, before)) = self.modules.get(name).filter(|_| depth < 8) else { return };
+        let Some((file, before)) = self.modules.get(name).filter(|_| depth < 8) else {
+            return;
+        };
         let soft = self.soft.get(name);
         for name in soft.map(|(pre, _)| pre.as_slice()).unwrap_or_default() {
             self.collect(name, depth + 1, files);
@@ -160,7 +169,10 @@ mod tests {
              alias virtio:d00000001v* virtio_net\nalias fs-efivarfs efivarfs\n\
              alias acpi*:PNP0501:* virtio-net\n",
         );
-        write("modules.softdep", "softdep libcrc32c pre: crc32c post: crc32c-intel libcrc32c\n");
+        write(
+            "modules.softdep",
+            "softdep libcrc32c pre: crc32c post: crc32c-intel libcrc32c\n",
+        );
         let index = Index::read(dir.path());
         assert!(!index.is_empty());
         index
@@ -168,22 +180,35 @@ mod tests {
 
     fn names(index: &Index, name: &str) -> Vec<String> {
         let base = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
-        index.files_for(name).iter().map(|path| base(path)).collect()
+        index
+            .files_for(name)
+            .iter()
+            .map(|path| base(path))
+            .collect()
     }
 
     #[test]
     fn dependencies_come_first() {
         let index = index();
-        assert_eq!(names(&index, "virtio-net"), ["failover.ko", "net_failover.ko", "virtio_net.ko"]);
+        assert_eq!(
+            names(&index, "virtio-net"),
+            ["failover.ko", "net_failover.ko", "virtio_net.ko"]
+        );
         assert_eq!(names(&index, "fs-efivarfs"), ["efivarfs.ko.xz"]);
-        assert_eq!(names(&index, "libcrc32c"), ["libcrc32c.ko", "crc32c-intel.ko"]);
+        assert_eq!(
+            names(&index, "libcrc32c"),
+            ["libcrc32c.ko", "crc32c-intel.ko"]
+        );
         assert!(names(&index, "ext4").is_empty());
     }
 
     #[test]
     fn hardware_finds_its_modules() {
         let index = index();
-        assert_eq!(index.modules_for("virtio:d00000001v00001AF4"), ["virtio_net"]);
+        assert_eq!(
+            index.modules_for("virtio:d00000001v00001AF4"),
+            ["virtio_net"]
+        );
         assert_eq!(index.modules_for("acpi:PNP0501:"), ["virtio_net"]);
         assert!(index.modules_for("virtio:d00000002v00001AF4").is_empty());
     }
@@ -196,7 +221,10 @@ mod tests {
             if !index.is_empty() {
                 let alias = "pci:v00008086d000010D3sv00008086sd0000A01Fbc02sc00i00";
                 let modules = index.modules_for(alias);
-                assert!(modules.is_empty() || modules.contains(&"e1000e"), "{modules:?}");
+                assert!(
+                    modules.is_empty() || modules.contains(&"e1000e"),
+                    "{modules:?}"
+                );
             }
         }
     }

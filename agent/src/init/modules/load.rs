@@ -40,17 +40,28 @@ impl Loader {
         let dir = Path::new("/lib/modules").join(release);
         let index = Index::read(&dir);
         if index.is_empty() {
-            warn!("modules: {} has no modules.dep: only built-in drivers work", dir.display());
+            warn!(
+                "modules: {} has no modules.dep: only built-in drivers work",
+                dir.display()
+            );
         }
-        Self { index, done: Mutex::default() }
+        Self {
+            index,
+            done: Mutex::default(),
+        }
     }
 
     /// Loads the modules that are always wanted, and the one for EFI variables
     /// on a machine that has them.
     pub fn load_always(&self) {
         let list = fs::read_to_string(ALWAYS).unwrap_or_default();
-        let names = list.lines().map(str::trim).filter(|name| !name.is_empty() && !name.starts_with('#'));
-        let efi = Path::new("/sys/firmware/efi").exists().then_some("efivarfs");
+        let names = list
+            .lines()
+            .map(str::trim)
+            .filter(|name| !name.is_empty() && !name.starts_with('#'));
+        let efi = Path::new("/sys/firmware/efi")
+            .exists()
+            .then_some("efivarfs");
         for name in names.chain(efi) {
             self.load(name);
         }
@@ -64,8 +75,10 @@ impl Loader {
         loop {
             let mut aliases = HashSet::new();
             collect_modaliases(Path::new("/sys/devices"), 0, &mut aliases);
-            let mut names: Vec<&str> =
-                aliases.iter().flat_map(|alias| self.index.modules_for(alias)).collect();
+            let mut names: Vec<&str> = aliases
+                .iter()
+                .flat_map(|alias| self.index.modules_for(alias))
+                .collect();
             names.sort_unstable();
             names.dedup();
             let loaded = self.load_all(&names);
@@ -74,7 +87,10 @@ impl Loader {
                 break;
             }
         }
-        info!("modules: {count} loaded in {:.1} s", start.elapsed().as_secs_f64());
+        info!(
+            "modules: {count} loaded in {:.1} s",
+            start.elapsed().as_secs_f64()
+        );
     }
 
     /// Loads what one piece of hardware asks for; true if anything was new.
@@ -95,10 +111,14 @@ impl Loader {
             count
         };
         std::thread::scope(|scope| {
-            let threads: Vec<_> =
-                (1..THREADS.min(names.len())).map(|_| scope.spawn(work)).collect();
+            let threads: Vec<_> = (1..THREADS.min(names.len()))
+                .map(|_| scope.spawn(work))
+                .collect();
             let own = work();
-            own + threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum::<usize>()
+            own + threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or(0))
+                .sum::<usize>()
         })
     }
 
@@ -106,7 +126,12 @@ impl Loader {
     pub fn load(&self, name: &str) -> usize {
         let mut count = 0;
         for file in self.index.files_for(name) {
-            if self.done.lock().unwrap_or_else(PoisonError::into_inner).contains(&file) {
+            if self
+                .done
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .contains(&file)
+            {
                 continue;
             }
             match insert(&file) {
@@ -118,7 +143,10 @@ impl Loader {
                 // Absent hardware is what most refusals mean.
                 Err(error) => debug!("modules: {}: {error}", file.display()),
             }
-            self.done.lock().unwrap_or_else(PoisonError::into_inner).insert(file);
+            self.done
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(file);
         }
         count
     }
@@ -142,9 +170,13 @@ fn insert(path: &Path) -> std::io::Result<bool> {
 fn collect_modaliases(dir: &Path, depth: u32, aliases: &mut HashSet<String>) {
     /// Deeper than any bus hangs.
     const DEEPEST: u32 = 32;
-    let Ok(entries) = fs::read_dir(dir) else { return };
+    let Ok(entries) = fs::read_dir(dir) else {
+        return;
+    };
     for entry in entries.flatten() {
-        let Ok(kind) = entry.file_type() else { continue };
+        let Ok(kind) = entry.file_type() else {
+            continue;
+        };
         if kind.is_dir() && depth < DEEPEST {
             collect_modaliases(&entry.path(), depth + 1, aliases);
         } else if kind.is_file()
@@ -167,6 +199,9 @@ mod tests {
     fn finds_the_hardware_of_this_machine() {
         let mut aliases = HashSet::new();
         collect_modaliases(Path::new("/sys/devices"), 0, &mut aliases);
-        assert!(aliases.iter().all(|alias| alias.contains(':')), "{aliases:?}");
+        assert!(
+            aliases.iter().all(|alias| alias.contains(':')),
+            "{aliases:?}"
+        );
     }
 }

@@ -50,7 +50,11 @@ impl<T: Transport> Client<T> {
     /// A client that starts at once.
     pub fn new(mac: Mac, random: Random, transport: T) -> Self {
         let start = Instant::now();
-        Self { machine: Machine::new(mac, random, Duration::ZERO), transport, start }
+        Self {
+            machine: Machine::new(mac, random, Duration::ZERO),
+            transport,
+            start,
+        }
     }
 
     /// Waits for the next event. Dropping the future in between loses
@@ -170,7 +174,9 @@ mod tests {
                 self.leases -= 1;
             }
             let mut reply = request.clone();
-            reply.set_opcode(Opcode::BootReply).set_yiaddr(Ipv4Addr::new(192, 0, 2, 9));
+            reply
+                .set_opcode(Opcode::BootReply)
+                .set_yiaddr(Ipv4Addr::new(192, 0, 2, 9));
             let options = reply.opts_mut();
             options.insert(DhcpOption::MessageType(kind));
             options.insert(DhcpOption::ServerIdentifier(SERVER));
@@ -193,12 +199,20 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn binds_renews_and_loses() {
-        let fake = Fake { lose: 3, leases: 2, answer: None, rests: 0 };
+        let fake = Fake {
+            lose: 3,
+            leases: 2,
+            answer: None,
+            rests: 0,
+        };
         let mac = Mac([0x52, 0x54, 0, 0, 0, 1]);
         let mut client = Client::new(mac, Random::default(), fake);
         let start = tokio::time::Instant::now();
         assert!(matches!(client.next().await, Event::Bound(_)));
-        assert!(start.elapsed() < Duration::from_secs(12), "three lost, then at once");
+        assert!(
+            start.elapsed() < Duration::from_secs(12),
+            "three lost, then at once"
+        );
         assert!(matches!(client.next().await, Event::Bound(_)), "renewed");
         assert!(client.transport.rests >= 2);
         assert!(matches!(client.next().await, Event::Lost(_)));

@@ -38,7 +38,13 @@ pub(super) fn build(payload: &[u8]) -> Vec<u8> {
     for field in [CLIENT, SERVER, udp_length, 0] {
         udp.extend_from_slice(&field.to_be_bytes());
     }
-    let pseudo = [&source[..], &target, &[0, PROTOCOL_UDP], &udp_length.to_be_bytes()].concat();
+    let pseudo = [
+        &source[..],
+        &target,
+        &[0, PROTOCOL_UDP],
+        &udp_length.to_be_bytes(),
+    ]
+    .concat();
     // Zero means "no checksum", so that a sum of zero is sent inverted.
     let sum = match checksum(&[&pseudo, &udp, payload]) {
         0 => u16::MAX,
@@ -87,9 +93,16 @@ mod tests {
     #[test]
     fn checksums_come_out_right() {
         // The example of RFC 1071, section 3.
-        assert_eq!(checksum(&[&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]]), !0xddf2);
+        assert_eq!(
+            checksum(&[&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]]),
+            !0xddf2
+        );
         let packet = build(b"odd");
-        assert_eq!(checksum(&[&packet[..20]]), 0, "a right header sums up to nothing");
+        assert_eq!(
+            checksum(&[&packet[..20]]),
+            0,
+            "a right header sums up to nothing"
+        );
         let pseudo = [&packet[12..20], &[0, 17], &packet[24..26]].concat();
         assert_eq!(checksum(&[&pseudo, &packet[20..]]), 0);
     }
@@ -102,7 +115,11 @@ mod tests {
         packet[22..24].copy_from_slice(&CLIENT.to_be_bytes());
         assert_eq!(payload(&packet), Some(b"payload".as_slice()));
         packet.extend_from_slice(&[0; 18]);
-        assert_eq!(payload(&packet), Some(b"payload".as_slice()), "padding of short frames");
+        assert_eq!(
+            payload(&packet),
+            Some(b"payload".as_slice()),
+            "padding of short frames"
+        );
         for end in 0..30 {
             assert_eq!(payload(&packet[..end]), None);
         }

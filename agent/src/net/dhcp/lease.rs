@@ -61,8 +61,12 @@ impl Lease {
             _ => None,
         };
         let infinite = Duration::from_secs(u64::from(u32::MAX));
-        let time = seconds(OptionCode::AddressLeaseTime).unwrap_or(infinite).max(LEAST_LEASE);
-        let rebind = seconds(OptionCode::Rebinding).unwrap_or(time * 7 / 8).min(time);
+        let time = seconds(OptionCode::AddressLeaseTime)
+            .unwrap_or(infinite)
+            .max(LEAST_LEASE);
+        let rebind = seconds(OptionCode::Rebinding)
+            .unwrap_or(time * 7 / 8)
+            .min(time);
         let renew = seconds(OptionCode::Renewal).unwrap_or(time / 2).min(rebind);
         let dns = match options.get(OptionCode::DomainNameServer) {
             Some(DhcpOption::DomainNameServer(servers)) => servers.clone(),

@@ -79,7 +79,14 @@ impl Machine {
     /// A machine that starts at `now`.
     pub fn new(mac: Mac, random: Random, now: Duration) -> Self {
         let (xid, state) = (random.u32(), State::Selecting { tries: 0 });
-        Self { mac, random, xid, started: now, state, deadline: now }
+        Self {
+            mac,
+            random,
+            xid,
+            started: now,
+            state,
+            deadline: now,
+        }
     }
 
     /// When [`Machine::on_time`] wants to be called.
@@ -89,7 +96,10 @@ impl Machine {
 
     /// Whether there is an address.
     pub fn is_bound(&self) -> bool {
-        !matches!(self.state, State::Selecting { .. } | State::Requesting { .. })
+        !matches!(
+            self.state,
+            State::Selecting { .. } | State::Requesting { .. }
+        )
     }
 
     /// Whether answers are awaited, so that a socket must be open.
@@ -105,7 +115,9 @@ impl Machine {
         let state = std::mem::replace(&mut self.state, State::Selecting { tries: 0 });
         match state {
             State::Selecting { tries } => self.discover(now, tries),
-            State::Requesting { tries: REQUESTS.., .. } => self.restart(now),
+            State::Requesting {
+                tries: REQUESTS.., ..
+            } => self.restart(now),
             State::Requesting { offer, tries } => self.request(now, offer, tries),
             State::Bound { lease, since } => {
                 self.xid = self.random.u32();
@@ -128,7 +140,9 @@ impl Machine {
         let ours = message.opcode() == Opcode::BootReply
             && message.xid() == self.xid
             && message.chaddr().starts_with(&self.mac.0);
-        let Some(kind) = message.opts().msg_type().filter(|_| ours) else { return Vec::new() };
+        let Some(kind) = message.opts().msg_type().filter(|_| ours) else {
+            return Vec::new();
+        };
         let offered = Lease::from_message(message);
         let server = match message.opts().get(OptionCode::ServerIdentifier) {
             Some(DhcpOption::ServerIdentifier(server)) => Some(*server),
@@ -169,7 +183,9 @@ impl Machine {
     }
 
     fn discover(&mut self, now: Duration, tries: u32) -> Vec<Output> {
-        self.state = State::Selecting { tries: tries.saturating_add(1) };
+        self.state = State::Selecting {
+            tries: tries.saturating_add(1),
+        };
         self.deadline = now + self.pause(tries);
         let message = self.message(now, MessageType::Discover);
         vec![Output::Send(Box::new(message), To::Broadcast)]
@@ -180,7 +196,10 @@ impl Machine {
         let options = message.opts_mut();
         options.insert(DhcpOption::RequestedIpAddress(offer.address));
         options.insert(DhcpOption::ServerIdentifier(offer.server));
-        self.state = State::Requesting { offer, tries: tries + 1 };
+        self.state = State::Requesting {
+            offer,
+            tries: tries + 1,
+        };
         self.deadline = now + self.pause(tries);
         vec![Output::Send(Box::new(message), To::Broadcast)]
     }
@@ -188,12 +207,18 @@ impl Machine {
     fn bind(&mut self, now: Duration, lease: Lease) -> Vec<Output> {
         // A lease without an end is not renewed: the first deadline is far.
         self.deadline = now + lease.renew;
-        self.state = State::Bound { lease: Box::new(lease.clone()), since: now };
+        self.state = State::Bound {
+            lease: Box::new(lease.clone()),
+            since: now,
+        };
         vec![Output::Bound(Box::new(lease))]
     }
 
     fn renew(&mut self, now: Duration, lease: Box<Lease>, since: Duration) -> Vec<Output> {
-        let to = To::Server { from: lease.address, to: lease.server };
+        let to = To::Server {
+            from: lease.address,
+            to: lease.server,
+        };
         let end = since + lease.rebind;
         let message = self.extension(now, lease.address);
         self.deadline = (now + ((end - now) / 2).max(LEAST_RENEWAL)).min(end);

@@ -36,7 +36,11 @@ fn sent(outputs: &[Output]) -> (&Message, To) {
 
 fn reply(to: &Message, kind: MessageType) -> Message {
     let mut message = Message::default();
-    message.set_opcode(Opcode::BootReply).set_xid(to.xid()).set_chaddr(&MAC.0).set_yiaddr(ADDRESS);
+    message
+        .set_opcode(Opcode::BootReply)
+        .set_xid(to.xid())
+        .set_chaddr(&MAC.0)
+        .set_yiaddr(ADDRESS);
     let options = message.opts_mut();
     options.insert(DhcpOption::MessageType(kind));
     options.insert(DhcpOption::ServerIdentifier(SERVER));
@@ -51,18 +55,29 @@ fn bound() -> (Machine, Message) {
     let mut machine = machine();
     let outputs = machine.on_time(seconds(0));
     let (discover, to) = sent(&outputs);
-    assert_eq!((discover.opts().msg_type(), to), (Some(MessageType::Discover), To::Broadcast));
+    assert_eq!(
+        (discover.opts().msg_type(), to),
+        (Some(MessageType::Discover), To::Broadcast)
+    );
     let outputs = machine.on_message(seconds(1), &reply(discover, MessageType::Offer));
     let (request, to) = sent(&outputs);
-    assert_eq!((request.opts().msg_type(), to), (Some(MessageType::Request), To::Broadcast));
+    assert_eq!(
+        (request.opts().msg_type(), to),
+        (Some(MessageType::Request), To::Broadcast)
+    );
     assert_eq!(
         request.opts().get(OptionCode::RequestedIpAddress),
         Some(&DhcpOption::RequestedIpAddress(ADDRESS))
     );
     let ack = reply(request, MessageType::Ack);
     let outputs = machine.on_message(seconds(1), &ack);
-    let [Output::Bound(lease)] = outputs.as_slice() else { panic!("{outputs:?}") };
-    assert_eq!((lease.address, lease.prefix, lease.server), (ADDRESS, 24, SERVER));
+    let [Output::Bound(lease)] = outputs.as_slice() else {
+        panic!("{outputs:?}")
+    };
+    assert_eq!(
+        (lease.address, lease.prefix, lease.server),
+        (ADDRESS, 24, SERVER)
+    );
     assert_eq!(lease.routes, [(Ipv4Addr::UNSPECIFIED, 0, SERVER)]);
     assert_eq!((lease.renew, lease.rebind), (seconds(1800), seconds(3150)));
     assert!(machine.is_bound() && !machine.is_listening());
@@ -77,10 +92,16 @@ fn discovery_is_repeated_with_growing_pauses() {
     for _ in 0..7 {
         let now = machine.deadline();
         times.push(now.as_secs());
-        assert_eq!(sent(&machine.on_time(now)).0.opts().msg_type(), Some(MessageType::Discover));
+        assert_eq!(
+            sent(&machine.on_time(now)).0.opts().msg_type(),
+            Some(MessageType::Discover)
+        );
     }
     assert_eq!(times, [0, 1, 3, 7, 15, 23, 31]);
-    assert!(machine.on_time(seconds(32)).is_empty(), "not before its time");
+    assert!(
+        machine.on_time(seconds(32)).is_empty(),
+        "not before its time"
+    );
 }
 
 #[test]
@@ -120,7 +141,10 @@ fn silence_and_refusal_lead_to_a_new_discovery() {
                 kinds.push(message.opts().msg_type());
             }
         }
-        let requests = kinds.iter().filter(|kind| **kind == Some(MessageType::Request)).count();
+        let requests = kinds
+            .iter()
+            .filter(|kind| **kind == Some(MessageType::Request))
+            .count();
         assert_eq!(requests, if refuse { 0 } else { 3 });
         assert_eq!(kinds.last(), Some(&Some(MessageType::Discover)));
     }
@@ -132,7 +156,13 @@ fn a_lease_is_renewed_by_its_server() {
     assert_eq!(machine.deadline(), seconds(1801));
     let outputs = machine.on_time(seconds(1801));
     let (request, to) = sent(&outputs);
-    assert_eq!(to, To::Server { from: ADDRESS, to: SERVER });
+    assert_eq!(
+        to,
+        To::Server {
+            from: ADDRESS,
+            to: SERVER
+        }
+    );
     assert_eq!(request.ciaddr(), ADDRESS);
     assert_eq!(request.opts().get(OptionCode::RequestedIpAddress), None);
     let outputs = machine.on_message(seconds(1802), &reply(request, MessageType::Ack));
@@ -157,7 +187,10 @@ fn without_its_server_it_is_rebound_then_lost() {
     assert_eq!(lost, seconds(3601));
     assert!(!machine.is_bound());
     let now = machine.deadline();
-    assert_eq!(sent(&machine.on_time(now)).0.opts().msg_type(), Some(MessageType::Discover));
+    assert_eq!(
+        sent(&machine.on_time(now)).0.opts().msg_type(),
+        Some(MessageType::Discover)
+    );
 }
 
 #[test]
@@ -165,7 +198,10 @@ fn a_refused_renewal_gives_the_address_up() {
     let (mut machine, _) = bound();
     let outputs = machine.on_time(seconds(1801));
     let nak = reply(sent(&outputs).0, MessageType::Nak);
-    assert!(matches!(machine.on_message(seconds(1802), &nak).as_slice(), [Output::Lost(_)]));
+    assert!(matches!(
+        machine.on_message(seconds(1802), &nak).as_slice(),
+        [Output::Lost(_)]
+    ));
     assert!(!machine.is_bound());
 }
 
@@ -177,9 +213,14 @@ fn classless_routes_win_and_odd_values_are_left_out() {
     let network = "198.51.100.0/24".parse().unwrap();
     options.insert(DhcpOption::ClasslessStaticRoute(vec![(network, ADDRESS)]));
     options.insert(DhcpOption::InterfaceMtu(68));
-    options.insert(DhcpOption::DomainName("evil\nnameserver 1.2.3.4".to_owned()));
+    options.insert(DhcpOption::DomainName(
+        "evil\nnameserver 1.2.3.4".to_owned(),
+    ));
     options.insert(DhcpOption::AddressLeaseTime(u32::MAX));
     let lease = super::Lease::from_message(&ack).unwrap();
-    assert_eq!(lease.routes, [(Ipv4Addr::new(198, 51, 100, 0), 24, ADDRESS)]);
+    assert_eq!(
+        lease.routes,
+        [(Ipv4Addr::new(198, 51, 100, 0), 24, ADDRESS)]
+    );
     assert_eq!((lease.mtu, lease.domain, lease.expire), (None, None, None));
 }

@@ -29,7 +29,10 @@ pub struct RawTransport {
 impl RawTransport {
     /// A transport for the interface with this index.
     pub fn new(index: u32) -> Self {
-        Self { index, socket: None }
+        Self {
+            index,
+            socket: None,
+        }
     }
 
     fn address(&self) -> io::Result<libc::sockaddr_ll> {
@@ -68,9 +71,17 @@ impl RawTransport {
         let address = self.address()?;
         // SAFETY: the pointer and the length are those of a live sockaddr_ll.
         let result = unsafe {
-            libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size_of_val(&address) as u32)
+            libc::bind(
+                socket.as_raw_fd(),
+                (&raw const address).cast(),
+                size_of_val(&address) as u32,
+            )
         };
-        if result == 0 { Ok(socket) } else { Err(io::Error::last_os_error()) }
+        if result == 0 {
+            Ok(socket)
+        } else {
+            Err(io::Error::last_os_error())
+        }
     }
 }
 
@@ -96,7 +107,10 @@ fn attach_filter(socket: &OwnedFd) -> io::Result<()> {
         op(RETURN, 0, 0, FRAME as u32),
         op(RETURN, 0, 0, 0),
     ];
-    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    let filter = libc::sock_fprog {
+        len: program.len() as u16,
+        filter: program.as_mut_ptr(),
+    };
     // SAFETY: the program and its length live until the call returns; the
     // kernel copies and checks it.
     let result = unsafe {
@@ -108,7 +122,11 @@ fn attach_filter(socket: &OwnedFd) -> io::Result<()> {
             size_of_val(&filter) as u32,
         )
     };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 impl Transport for RawTransport {
@@ -128,12 +146,19 @@ impl Transport for RawTransport {
                         size_of_val(&address) as u32,
                     )
                 };
-                if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+                if sent < 0 {
+                    Err(io::Error::last_os_error())
+                } else {
+                    Ok(())
+                }
             }
             To::Server { from, to } => {
                 self.socket()?;
                 let socket = UdpSocket::bind(SocketAddrV4::new(from, frame::CLIENT)).await?;
-                socket.send_to(message, SocketAddrV4::new(to, frame::SERVER)).await.map(drop)
+                socket
+                    .send_to(message, SocketAddrV4::new(to, frame::SERVER))
+                    .await
+                    .map(drop)
             }
         }
     }
