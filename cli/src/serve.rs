@@ -131,6 +131,8 @@ async fn serve(
     let mut api = tokio::spawn(wrought_api::serve(api, tls, router, stop.clone().wait()));
     // A listener that ends before the word to stop has failed.
     let ended = tokio::select! {
+        // The listeners end by that word too: it is looked at first.
+        biased;
         () = stop.clone().wait() => None,
         ended = &mut api => Some(ended),
         ended = either(boot.as_mut()) => Some(ended),

@@ -93,18 +93,13 @@ impl View {
             .is_ok_and(ProvisionState::is_failure)
     }
 
-    /// What a change of is worth a line: progress by whole percents.
-    fn key(&self) -> (&str, Option<&str>, Option<&str>, Option<(&str, Option<u8>)>) {
-        let progress = self
-            .progress
-            .as_ref()
-            .map(|progress| (progress.stage.as_str(), progress.percent));
-        (
-            &self.state,
-            self.target.as_deref(),
-            self.step.as_deref(),
-            progress,
-        )
+    /// Whether `other` is worth a line after this: progress by whole percents.
+    fn differs(&self, other: &Self) -> bool {
+        fn stage(progress: &Progress) -> (&str, Option<u8>) {
+            (&progress.stage, progress.percent)
+        }
+        (&self.state, &self.target, &self.step) != (&other.state, &other.target, &other.step)
+            || self.progress.as_ref().map(stage) != other.progress.as_ref().map(stage)
     }
 
     fn to_json(&self, node: &str) -> Value {
@@ -172,7 +167,7 @@ pub(crate) async fn follow(client: &Client, node: &str, timeout: Duration, json:
             }
             Err(failure) => return Err(failure),
         };
-        let news = shown.as_ref().is_none_or(|shown| shown.key() != view.key());
+        let news = shown.as_ref().is_none_or(|shown| shown.differs(&view));
         if news && json {
             println!("{}", view.to_json(node));
         } else if news {
