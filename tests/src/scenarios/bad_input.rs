@@ -14,6 +14,7 @@ use crate::deploy::Guest;
 use crate::deploy::Node;
 use crate::deploy::OPERATION;
 use crate::images::Fault;
+use crate::world;
 use crate::world::MachineOptions;
 
 /// Requests of operators.
@@ -96,7 +97,12 @@ pub(super) async fn requests(context: &mut Context) -> Result<()> {
 /// Requests that pretend to be an agent, while the real one is at work.
 pub(super) async fn tokens(context: &mut Context) -> Result<()> {
     let account = context.account.clone();
-    let world = context.start().await?;
+    // The agent has a plain file as its disk, which it would overwrite.
+    let options = world::Options {
+        server_config: "[conductor]\nautomated_clean = false\n".to_owned(),
+        ..world::Options::default()
+    };
+    let world = context.start_with(options).await?;
     let images = world.images.clone();
     let image = world.offer_image("tiny")?;
     let bmc = world

@@ -8,6 +8,7 @@ mod leftovers;
 mod machines;
 mod nothing;
 mod openstack;
+mod sushy;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -126,6 +127,13 @@ pub const SCENARIOS: &[Scenario] = &[
         openstack::client,
         20,
         "the unmodified `openstack baremetal` does it all"
+    ),
+    scenario!(
+        "sushy_emulator",
+        sushy::deploy,
+        30,
+        "a deploy through somebody else's Redfish service",
+        slow = true
     ),
 ];
 
