@@ -172,6 +172,13 @@ impl Settings {
              public_endpoint in the configuration, or listen on one address instead of {}",
             self.listen
         );
+        if let (Some(listen), None) = (self.boot.listen, &self.boot.url) {
+            anyhow::ensure!(
+                !listen.ip().is_unspecified(),
+                "machines must be told where their boot artefacts are: set url in [boot], or \
+                 serve them on one address instead of {listen}"
+            );
+        }
         if let Some(url) = &self.public_endpoint {
             let good = url.split_once("://").is_some_and(|(scheme, rest)| {
                 matches!(scheme, "http" | "https") && !rest.is_empty()
@@ -295,5 +302,12 @@ mod tests {
         };
         let error = Settings::load(boot).unwrap_err().to_string();
         assert!(error.contains("public_endpoint"), "{error}");
+        let any = Options {
+            listen: listen("192.0.2.1:1"),
+            boot_listen: listen("0.0.0.0:80"),
+            ..Options::default()
+        };
+        let error = Settings::load(any).unwrap_err().to_string();
+        assert!(error.contains("set url in [boot]"), "{error}");
     }
 }
