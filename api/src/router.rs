@@ -1,6 +1,7 @@
 //! The router: every resource's routes behind the front.
 
 use axum::Router;
+use axum::http::Uri;
 use axum::middleware::from_fn_with_state;
 
 use crate::ApiState;
@@ -26,11 +27,17 @@ pub fn router(state: ApiState) -> Router {
         .merge(lookup::router())
         .merge(heartbeat::router())
         .merge(shards::router())
-        .fallback(|| async { ApiError::not_found("Not Found") })
+        .fallback(nothing)
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .with_state(state.clone());
     // The front rewrites paths, so it must come before anything is routed.
     Router::new()
         .fallback_service(resources)
         .layer(from_fn_with_state(state, front::front))
+}
+
+/// The answer where no resource is.
+async fn nothing(uri: Uri) -> ApiError {
+    let path: String = uri.path().chars().take(200).collect();
+    ApiError::not_found(format!("Not Found: this API serves nothing at {path}."))
 }

@@ -300,7 +300,7 @@ async fn bodies_and_methods_are_bounded() {
         .await;
     assert_eq!(refused.status, 405);
     assert!(refused.headers.contains_key("allow"));
-    assert_eq!(api.get("/v1/chassis").await.fault(), "Not Found");
+    assert!(api.get("/chassis/").await.fault().contains("/v1/chassis"));
     let head = api.call("latest", "HEAD", "/v1/nodes", Value::Null).await;
     assert_eq!((head.status, head.text.as_str()), (200, ""));
     for path in ["/nodes/", "/v1/nodes/", "/nodes"] {

@@ -1,8 +1,12 @@
 //! The Redfish client against a service with quirks.
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first thing that is wrong")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test stops at the first thing that is wrong"
+)]
 
 mod double;
+mod tls;
 
 use serde_json::json;
 use wrought_bmc::redfish::AuthType;

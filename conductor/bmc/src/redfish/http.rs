@@ -316,17 +316,19 @@ fn path_of(url: &Url) -> String {
 
 /// Whether TLS failed because of the peer's certificate.
 fn is_certificate(error: &reqwest::Error) -> bool {
-    let mut next = error.source();
+    let mut next: Option<&(dyn std::error::Error + 'static)> = error.source();
     while let Some(cause) = next {
-        let inner = cause
+        if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
+            return matches!(tls, rustls::Error::InvalidCertificate(_));
+        }
+        // An I/O error gives the source of what it wraps, never what it wraps.
+        next = match cause
             .downcast_ref::<io::Error>()
             .and_then(io::Error::get_ref)
-            .and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        let tls = cause.downcast_ref::<rustls::Error>().or(inner);
-        if matches!(tls, Some(rustls::Error::InvalidCertificate(_))) {
-            return true;
-        }
-        next = cause.source();
+        {
+            Some(wrapped) => Some(wrapped),
+            None => cause.source(),
+        };
     }
     false
 }
