@@ -10,6 +10,7 @@ use axum::response::Response;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::json;
+use wrought_store::Node;
 use wrought_store::NodeQuery;
 use wrought_wire::state::ProvisionState;
 
@@ -135,19 +136,21 @@ async fn full(
         .store
         .list_nodes(&node_query(query, context, &paging)?)
         .await?;
-    // Told apart after the page is cut, as the fields come from the ring.
-    let mut by_conductor = fields.clone();
-    if let Some(fields) = &mut by_conductor {
-        fields.push("conductor");
-    }
+    // Which conductor has a node is not in the database, so that filter comes
+    // after the page is cut and may leave it short.
     let wanted = query.text("conductor");
-    let placing = Renderer::new(state, context, by_conductor.filter(|_| wanted.is_some()));
+    let placing = wanted.map(|_| Renderer::new(state, context, Some(vec!["conductor"])));
+    let here = |node: &Node| {
+        placing
+            .as_ref()
+            .is_none_or(|placing| placing.conductor(node) == wanted)
+    };
     let renderer = Renderer::new(state, context, fields);
-    let shown: Vec<Value> = nodes
+    let shown = nodes
         .iter()
-        .filter(|node| wanted.is_none_or(|host| placing.conductor(node) == Some(host)))
-        .map(|node| renderer.node(node))
-        .collect();
+        .filter(|node| here(node))
+        .map(|node| renderer.node(node));
+    let shown: Vec<Value> = shown.collect();
     let last = nodes.last().map(|node| node.uuid.to_string());
     let next = paging.next(context, resource, query, nodes.len(), last.as_deref());
     respond(&Page { nodes: shown, next })
