@@ -2,6 +2,8 @@
 //! that dies with this test. Skipped, with a line that says so, where either
 //! is not possible.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests, not only tests")]
+
 use std::net::Ipv4Addr;
 use std::process::Child;
 use std::process::Command;

@@ -1,6 +1,8 @@
 //! One life of the agent against an API that this test plays: lookup,
 //! heartbeats, commands over the pinned certificate, the end.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests, not only tests")]
+
 mod fake_api;
 
 use std::path::PathBuf;
