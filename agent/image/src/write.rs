@@ -20,13 +20,17 @@ use crate::target::Target;
 /// See [`crate::write`].
 pub(crate) fn write(request: &WriteRequest) -> Result<WriteReport, Error> {
     request.check()?;
-    let target = Target::claim(&request.target)?;
-    let guard = Guard {
-        target: &target,
+    write_to(request, &Target::claim(&request.target)?)
+}
+
+/// Writes to a claimed target.
+fn write_to(request: &WriteRequest, target: &Target) -> Result<WriteReport, Error> {
+    Guard {
+        target,
         extent: None,
         armed: true,
-    };
-    guard.run(request)
+    }
+    .run(request)
 }
 
 /// Zeroes the ends of the disk unless the write succeeds, also when it
@@ -113,3 +117,6 @@ fn steps(
         connections: control.connections.load(Ordering::Relaxed),
     })
 }
+
+#[cfg(test)]
+mod tests;

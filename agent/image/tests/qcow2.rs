@@ -120,7 +120,7 @@ fn written_bytes_equal_those_of_qemu() {
     ];
     for (number, (options, flags)) in cases.iter().enumerate() {
         let dir = tempfile::tempdir().unwrap();
-        let size = 10 * MIB + 512 * number;
+        let size = 5 * MIB + 512 * number;
         let raw = dir.path().join("in.raw");
         fs::write(&raw, disk(size, number as u64)).unwrap();
         let qcow2 = dir.path().join("image.qcow2");
@@ -159,12 +159,12 @@ fn tables_behind_their_data_are_fetched_again() {
         "-O",
         "qcow2",
         "-o",
-        "cluster_size=4096",
+        "cluster_size=1024",
         raw,
         name,
     ]);
     // Growing the disk moves the L1 table to the end of the file.
-    qemu_img(&["resize", name, "40G"]);
+    qemu_img(&["resize", name, "24M"]);
     qemu_img(&["resize", "--shrink", name, "12M"]);
     compare(dir.path(), &qcow2, "resized");
     let image = fs::read(&qcow2).unwrap();

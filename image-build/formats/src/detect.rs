@@ -184,12 +184,11 @@ pub fn detect(head: &[u8]) -> Result<Detection, Ambiguous> {
             filesystem: filesystem(head),
         }),
         // A table beside another container's magic: two readers would see
-        // two different disks.
-        [one] if *one != Format::Iso && matches!(table, Some(Table::Gpt { .. })) => {
-            Err(Ambiguous {
-                found: vec![*one, Format::Raw],
-            })
-        }
+        // two different disks. A GPT header alone proves nothing: a qcow2
+        // image with small clusters may have its guest's in that place.
+        [one] if *one != Format::Iso && has_protective_gpt(head, table) => Err(Ambiguous {
+            found: vec![*one, Format::Raw],
+        }),
         [one] => {
             let table = table.filter(|_| *one == Format::Iso);
             Ok(Detection {
@@ -200,6 +199,12 @@ pub fn detect(head: &[u8]) -> Result<Detection, Ambiguous> {
         }
         _ => Err(Ambiguous { found }),
     }
+}
+
+/// Whether a GPT would be found by a reader of raw disks.
+fn has_protective_gpt(head: &[u8], table: Option<Table>) -> bool {
+    let protective = || crate::mbr::Mbr::parse(head).is_ok_and(|mbr| mbr.is_protective());
+    matches!(table, Some(Table::Gpt { .. })) && protective()
 }
 
 /// The partition table at the start of a disk, by signature alone.
@@ -254,8 +259,13 @@ mod tests {
             detect(&both).unwrap_err().found,
             [Format::Iso, Format::Qcow2]
         );
-        let table = with(&[(0, b"QFI\xfb\0\0\0\x03"), (512, b"EFI PART")]);
+        let qcow2 = (0, &b"QFI\xfb\0\0\0\x03"[..]);
+        let mbr = *crate::mbr::Mbr::protective(100).bytes();
+        let table = with(&[(0, &mbr), qcow2, (512, b"EFI PART")]);
         assert!(detect(&table).is_err());
+        // The table of the disk inside, in a small cluster.
+        let inside = with(&[qcow2, (4096, b"EFI PART")]);
+        assert_eq!(detect(&inside).unwrap().format, Format::Qcow2);
     }
 
     #[test]

@@ -158,6 +158,8 @@ impl Target {
             sector_size,
             unit,
             zeroing: AtomicU8::new(0),
+            #[cfg(test)]
+            faults: super::fault::Faults::default(),
         }
     }
 }

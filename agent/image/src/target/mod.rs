@@ -1,6 +1,8 @@
 //! The disk that is written: claiming it, writing, zeroing, flushing.
 
 mod claim;
+#[cfg(test)]
+pub(crate) mod fault;
 mod ioctl;
 mod zero;
 
@@ -55,6 +57,8 @@ pub(crate) struct Target {
     unit: usize,
     /// Which way of zeroing works; see `zero`.
     zeroing: AtomicU8,
+    #[cfg(test)]
+    pub(crate) faults: fault::Faults,
 }
 
 impl Target {
@@ -104,6 +108,10 @@ impl Target {
         bounce: &mut Bounce,
     ) -> Result<(), Error> {
         let fail = |at, error| self.error(Stage::Write, "write", at, error);
+        #[cfg(test)]
+        self.faults
+            .hit(offset, bytes.len())
+            .map_err(|error| fail(offset, error))?;
         let Some(direct) = self
             .direct
             .as_ref()

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-pub mod server;
+pub(crate) mod server;
 
 use std::fs;
 use std::path::Path;
@@ -16,28 +16,28 @@ use wrought_formats::gpt;
 use wrought_image::Retry;
 use wrought_image::WriteRequest;
 
-pub const MIB: usize = 1 << 20;
+pub(crate) const MIB: usize = 1 << 20;
 
 /// A small fast generator, so that images are the same in every run.
-pub struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0
     }
 
-    pub fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
 
-    pub fn fill(&mut self, bytes: &mut [u8]) {
+    pub(crate) fn fill(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
             let value = self.next().to_ne_bytes();
             chunk.copy_from_slice(&value[..chunk.len()]);
@@ -47,7 +47,7 @@ impl Random {
 
 /// A disk of `size` bytes with a GPT of two partitions, filled with random
 /// bytes, text and zeroes in turn.
-pub fn disk(size: usize, seed: u64) -> Vec<u8> {
+pub(crate) fn disk(size: usize, seed: u64) -> Vec<u8> {
     let mut bytes = vec![0; size];
     let mut random = Random::new(seed);
     let mut at = MIB;
@@ -56,32 +56,34 @@ pub fn disk(size: usize, seed: u64) -> Vec<u8> {
         match random.below(3) {
             0 => random.fill(&mut bytes[at..at + len]),
             1 => {
-                for (index, byte) in bytes[at..at + len].iter_mut().enumerate() {
-                    *byte = b"a line of text that compresses well\n"[index % 36] + (seed % 3) as u8;
+                for line in bytes[at..at + len].chunks_mut(36) {
+                    line.copy_from_slice(&b"a line of text that compresses well\n"[..line.len()]);
                 }
             }
             _ => {}
         }
         at += len;
     }
-    let mut table = gpt::Gpt::new(512, size as u64 / 512, uuid(seed)).unwrap();
-    for (name, kind, seed) in [("esp", gpt::TYPE_ESP, 1), ("root", gpt::TYPE_LINUX, 2)] {
-        let new = gpt::NewPartition {
-            kind,
-            guid: uuid(seed),
-            name,
-            bytes: MIB as u64,
-            align: 4096,
-        };
-        if name == "esp" {
-            table.add_at_end(&new).unwrap();
-        }
-    }
+    put_table(&mut bytes, 512, seed);
+    bytes
+}
+
+/// Puts a GPT with one EFI system partition on a disk.
+pub(crate) fn put_table(bytes: &mut [u8], sector_size: u32, seed: u64) {
+    let sectors = bytes.len() as u64 / u64::from(sector_size);
+    let mut table = gpt::Gpt::new(sector_size, sectors, uuid(seed)).unwrap();
+    let new = gpt::NewPartition {
+        kind: gpt::TYPE_ESP,
+        guid: uuid(1),
+        name: "esp",
+        bytes: MIB as u64,
+        align: 4096,
+    };
+    table.add_at_end(&new).unwrap();
     for patch in table.encode(None) {
         let at = patch.offset as usize;
         bytes[at..at + patch.bytes.len()].copy_from_slice(&patch.bytes);
     }
-    bytes
 }
 
 fn uuid(seed: u64) -> uuid::Uuid {
@@ -89,7 +91,7 @@ fn uuid(seed: u64) -> uuid::Uuid {
 }
 
 /// `sha256:HEX` of some bytes.
-pub fn sha256(bytes: &[u8]) -> String {
+pub(crate) fn sha256(bytes: &[u8]) -> String {
     let hex: String = Sha256::digest(bytes)
         .iter()
         .map(|byte| format!("{byte:02x}"))
@@ -98,7 +100,7 @@ pub fn sha256(bytes: &[u8]) -> String {
 }
 
 /// A request with short pauses.
-pub fn request(source: &str, target: &Path, image: &[u8]) -> WriteRequest {
+pub(crate) fn request(source: &str, target: &Path, image: &[u8]) -> WriteRequest {
     let mut request = WriteRequest::new(source, target);
     request.checksum = Some(sha256(image));
     request.retry = Retry {
@@ -112,14 +114,14 @@ pub fn request(source: &str, target: &Path, image: &[u8]) -> WriteRequest {
 
 /// A file that is used as a disk, full of ones, so that what is not written
 /// is seen.
-pub fn used_disk(dir: &Path, size: usize) -> PathBuf {
+pub(crate) fn used_disk(dir: &Path, size: usize) -> PathBuf {
     let path = dir.join("disk");
     fs::write(&path, vec![0xff; size]).unwrap();
     path
 }
 
 /// Whether the first and last MiB are zero.
-pub fn ends_are_zero(path: &Path) -> bool {
+pub(crate) fn ends_are_zero(path: &Path) -> bool {
     let disk = fs::read(path).unwrap();
     let end = MIB.min(disk.len());
     disk[..end]
@@ -129,7 +131,7 @@ pub fn ends_are_zero(path: &Path) -> bool {
 }
 
 /// Runs `qemu-img`; false where it is not installed.
-pub fn qemu_img(args: &[&str]) -> bool {
+pub(crate) fn qemu_img(args: &[&str]) -> bool {
     match Command::new("qemu-img").args(args).output() {
         Ok(output) => {
             let error = String::from_utf8_lossy(&output.stderr);

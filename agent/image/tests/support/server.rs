@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 /// What is served.
-pub enum Body {
+pub(crate) enum Body {
     Bytes(Vec<u8>),
     File(File),
 }
@@ -41,22 +41,22 @@ impl Body {
 
 /// How one request is answered.
 #[derive(Clone)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// Anything but 200 is sent without a body.
-    pub status: u16,
+    pub(crate) status: u16,
     /// Honour `Range`.
-    pub ranges: bool,
+    pub(crate) ranges: bool,
     /// Close after this many bytes of the body.
-    pub cut: Option<u64>,
+    pub(crate) cut: Option<u64>,
     /// Announce a length that is off by this much.
-    pub length_off: i64,
+    pub(crate) length_off: i64,
     /// Send no length, in chunks.
-    pub chunked: bool,
+    pub(crate) chunked: bool,
     /// Flip one bit of this byte of the image.
-    pub corrupt: Option<u64>,
+    pub(crate) corrupt: Option<u64>,
     /// Stop sending at the cut instead of closing.
-    pub stall: bool,
-    pub etag: Option<&'static str>,
+    pub(crate) stall: bool,
+    pub(crate) etag: Option<&'static str>,
 }
 
 impl Default for Answer {
@@ -75,14 +75,14 @@ impl Default for Answer {
 }
 
 /// A running server.
-pub struct Server {
-    pub url: String,
+pub(crate) struct Server {
+    pub(crate) url: String,
     requests: Arc<AtomicU32>,
 }
 
 impl Server {
     /// Serves `body`; `plan` decides by the number of the request, from 0.
-    pub fn start(body: Body, plan: impl Fn(u32) -> Answer + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(body: Body, plan: impl Fn(u32) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/images/disk.img", listener.local_addr().unwrap());
         let requests = Arc::new(AtomicU32::new(0));
@@ -103,11 +103,11 @@ impl Server {
     }
 
     /// Serves `bytes` without faults.
-    pub fn plain(bytes: Vec<u8>) -> Self {
+    pub(crate) fn plain(bytes: Vec<u8>) -> Self {
         Self::start(Body::Bytes(bytes), |_| Answer::default())
     }
 
-    pub fn requests(&self) -> u32 {
+    pub(crate) fn requests(&self) -> u32 {
         self.requests.load(Ordering::Relaxed)
     }
 }

@@ -1,0 +1,180 @@
+//! Real block devices: loop devices, where this machine lets us make them.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+
+use support::MIB;
+use support::disk;
+use support::ends_are_zero;
+use support::put_table;
+use support::request;
+use wrought_image::DiskState;
+use wrought_image::ErrorKind;
+use wrought_image::write;
+
+/// A loop device over a file full of ones, detached when dropped.
+struct Loop {
+    device: PathBuf,
+    file: PathBuf,
+}
+
+impl Loop {
+    fn new(dir: &Path, size: usize, options: &[&str]) -> Option<Self> {
+        let file = dir.join("backing");
+        fs::write(&file, vec![0xff; size]).unwrap();
+        let output = Command::new("losetup")
+            .args(["-f", "--show"])
+            .args(options)
+            .arg(&file)
+            .output()
+            .ok()
+            .filter(|output| output.status.success())?;
+        let device = String::from_utf8(output.stdout).unwrap().trim().into();
+        Some(Self { device, file })
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("-d").arg(&self.device).status();
+    }
+}
+
+#[test]
+fn an_image_arrives_on_a_block_device() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(target) = Loop::new(dir.path(), 24 * MIB, &[]) else {
+        return;
+    };
+    let image = disk(9 * MIB + 512, 1);
+    let source = dir.path().join("image");
+    fs::write(&source, &image).unwrap();
+    let mut request = request(source.to_str().unwrap(), &target.device, &image);
+    request.verify_after_write = true;
+    let report = write(&request).unwrap();
+    assert_eq!(report.disk_bytes, 24 * MIB as u64);
+    let written = fs::read(&target.file).unwrap();
+    assert!(written[MIB..image.len()] == image[MIB..]);
+    let verdict = Command::new("sgdisk")
+        .arg("-v")
+        .arg(&target.device)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&verdict.stdout).into_owned();
+    assert!(text.contains("No problems found"), "{text}");
+}
+
+#[test]
+fn sector_sizes_must_match() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(target) = Loop::new(dir.path(), 24 * MIB, &["--sector-size", "4096"]) else {
+        return;
+    };
+    let mut image = disk(9 * MIB, 2);
+    let source = dir.path().join("image");
+    fs::write(&source, &image).unwrap();
+    let error = write(&request(source.to_str().unwrap(), &target.device, &image)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Format);
+    assert!(
+        error
+            .to_string()
+            .contains("sectors of 512 bytes but the disk has sectors of 4096")
+    );
+    assert!(ends_are_zero(&target.file));
+
+    image[..64 << 10].fill(0);
+    put_table(&mut image, 4096, 2);
+    fs::write(&source, &image).unwrap();
+    // Small clusters, so that parts of a sector are written.
+    let qcow2 = dir.path().join("image.qcow2");
+    let (raw, name) = (source.to_str().unwrap(), qcow2.to_str().unwrap());
+    let convert = [
+        "convert",
+        "-O",
+        "qcow2",
+        "-o",
+        "cluster_size=512",
+        raw,
+        name,
+    ];
+    let mut sources = vec![source.clone()];
+    if support::qemu_img(&convert) {
+        sources.push(qcow2);
+    }
+    for source in sources {
+        fs::write(&target.file, vec![0xff; 24 * MIB]).unwrap();
+        let bytes = fs::read(&source).unwrap();
+        let mut request = request(source.to_str().unwrap(), &target.device, &bytes);
+        request.verify_after_write = true;
+        let report = write(&request).unwrap();
+        assert_eq!(
+            (report.sector_size, report.table.partitions.len()),
+            (4096, 1)
+        );
+        let written = fs::read(&target.file).unwrap();
+        assert!(written[MIB..9 * MIB - (64 << 10)] == image[MIB..9 * MIB - (64 << 10)]);
+    }
+}
+
+#[test]
+fn a_disk_in_use_or_read_only_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = disk(3 * MIB, 3);
+    let source = dir.path().join("image");
+    fs::write(&source, &image).unwrap();
+    let refuse = |target: &Loop, word: &str| {
+        let before = fs::read(&target.file).unwrap();
+        let error = write(&request(source.to_str().unwrap(), &target.device, &image)).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.disk()),
+            (ErrorKind::Target, DiskState::Untouched)
+        );
+        assert!(error.to_string().contains(word), "{}", error.chain());
+        assert!(fs::read(&target.file).unwrap() == before);
+    };
+    let Some(target) = Loop::new(dir.path(), 8 * MIB, &["-r"]) else {
+        return;
+    };
+    refuse(&target, "is read-only");
+    drop(target);
+
+    let Some(target) = Loop::new(dir.path(), 8 * MIB, &[]) else {
+        return;
+    };
+    let made = Command::new("mkfs.ext4")
+        .args(["-q", "-F"])
+        .arg(&target.device)
+        .status();
+    let place = dir.path().join("mounted here");
+    fs::create_dir(&place).unwrap();
+    let mounted = Command::new("mount")
+        .arg(&target.device)
+        .arg(&place)
+        .status();
+    if !(made.is_ok_and(|status| status.success()) && mounted.is_ok_and(|s| s.success())) {
+        return;
+    }
+    refuse(&target, "is mounted on");
+    assert!(
+        Command::new("umount")
+            .arg(&place)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let holder = {
+        use std::os::unix::fs::OpenOptionsExt;
+        let mut options = fs::OpenOptions::new();
+        options
+            .read(true)
+            .custom_flags(libc::O_EXCL)
+            .open(&target.device)
+            .unwrap()
+    };
+    refuse(&target, "is claimed by another program");
+    drop(holder);
+}
