@@ -26,6 +26,10 @@ use crate::token;
 /// Image formats that agents may write.
 const FORMATS: [&str; 4] = ["raw", "gpt", "qcow2", "iso"];
 
+/// How long an agent's request waits for the node's lock; the agent comes again
+/// by itself.
+const SHORT: Duration = Duration::from_millis(500);
+
 /// Whether a state takes note of heartbeats.
 const fn listens(state: ProvisionState) -> bool {
     use ProvisionState as S;
@@ -83,6 +87,9 @@ fn check(svc: &Service, node: &Node, beat: &Heartbeat) -> Result<(), Error> {
                 .to_owned(),
         );
     }
+    if known.is_some() {
+        return Ok(());
+    }
     // A bad address or certificate is the agent's fault and is told to it.
     let pem = pinned.or(sent);
     let probe = agent::Client::new(url, pem, wrought_wire::secret::Secret::default(), 0);
@@ -136,7 +143,7 @@ async fn introduce(
     beat: Heartbeat,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let mut task = Task::take(svc, uuid, Duration::from_millis(500)).await?;
+    let mut task = Task::take(svc, uuid, SHORT).await?;
     let outcome = async {
         // What was read without the lock may be old.
         check(svc, &task.node, &beat)?;
@@ -207,7 +214,7 @@ pub(crate) async fn lookup(svc: &Arc<Service>, uuid: Uuid) -> Result<Map<String,
 }
 
 async fn hand_out(svc: &Arc<Service>, uuid: Uuid) -> Result<String, Error> {
-    let mut task = Task::take(svc, uuid, Duration::ZERO).await?;
+    let mut task = Task::take(svc, uuid, SHORT).await?;
     let outcome = async {
         // Two lookups may have come at the same time.
         if internal::text(&task.node, internal::AGENT_TOKEN).is_some() {

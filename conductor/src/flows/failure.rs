@@ -11,7 +11,6 @@ use crate::steps;
 use crate::steps::Kind;
 use crate::steps::engine;
 use crate::steps::ramdisk;
-use crate::steps::resume;
 use crate::task::Task;
 
 /// Fault of a node whose cleaning failed half-way.
@@ -21,7 +20,7 @@ pub(crate) const CLEAN_FAILURE: &str = "clean failure";
 /// to rest.
 pub(crate) async fn fail(task: &mut Task, kind: Kind, text: &str) -> Result<(), Error> {
     engine::note(task, kind, Phase::Failed, Some(text.to_owned()));
-    let at_step = resume::is_at_step(task, kind);
+    let at_step = !kind.current(&task.node).is_empty();
     task.set_error(kind.event_type(), text);
     if kind == Kind::Clean && at_step {
         // A disk that may be half erased is no disk to be handed on.

@@ -1,4 +1,5 @@
-//! Wait states end after a time of silence; failed nodes keep no artefacts.
+//! Wait states end after a time of silence; failed nodes keep no artefacts; a
+//! node at work that nobody has locked is gone on with.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +21,9 @@ use crate::task::Task;
 /// Looks at every node that waits or has failed.
 pub(crate) async fn check(svc: &Arc<Service>) {
     let states = ProvisionState::ALL.iter().copied();
-    let states = states.filter(|state| machine::is_waiting(*state) || state.is_failure());
+    let states = states.filter(|state| {
+        machine::is_waiting(*state) || machine::is_working(*state) || state.is_failure()
+    });
     let query = NodeQuery {
         provision_state: states.collect(),
         include_children: true,
@@ -36,6 +39,11 @@ pub(crate) async fn check(svc: &Arc<Service>) {
     for node in nodes.iter().filter(|node| node.reservation.is_none()) {
         if failure::has_leftovers(node) {
             work(svc, node, Work::PutAway).await;
+            continue;
+        }
+        if machine::is_working(node.provision_state) {
+            // Its conductor died, or its database failed it half-way.
+            work(svc, node, Work::Restart).await;
             continue;
         }
         let Some(kind) = Kind::of(node.provision_state) else {

@@ -9,7 +9,6 @@ use crate::drivers;
 use crate::error::Error;
 use crate::internal;
 use crate::machine::Event;
-use crate::steps;
 use crate::steps::Awaited;
 use crate::steps::Kind;
 use crate::steps::Then;
@@ -181,9 +180,4 @@ fn lost(task: &Task) -> agent::Error {
         .unwrap_or_default()
         .to_owned();
     agent::Error::Forgot { url }
-}
-
-/// Whether the list of the node is at a step at all.
-pub(crate) fn is_at_step(task: &Task, kind: Kind) -> bool {
-    !kind.current(&task.node).is_empty() || steps::index(&task.node, kind).is_some()
 }

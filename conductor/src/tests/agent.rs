@@ -114,19 +114,22 @@ impl Agent {
             .with_state(self.clone())
     }
 
-    fn allowed(&self, query: &[(String, String)], headers: &HeaderMap) -> Result<(), Response> {
+    fn allowed(
+        &self,
+        query: &[(String, String)],
+        headers: &HeaderMap,
+    ) -> Result<(), Box<Response>> {
         let token = query.iter().find(|(key, _)| key == "agent_token");
         if token.is_none_or(|(_, token)| *token != self.0.token) {
-            return Err(StatusCode::UNAUTHORIZED.into_response());
+            return Err(Box::new(StatusCode::UNAUTHORIZED.into_response()));
         }
-        let epoch: i64 = headers["x-wrought-lock-epoch"]
-            .to_str()
-            .unwrap()
-            .parse()
-            .unwrap();
+        let Some(epoch) = headers.get("x-wrought-lock-epoch") else {
+            return Ok(());
+        };
+        let epoch: i64 = epoch.to_str().unwrap().parse().unwrap();
         let mut highest = self.0.epoch.lock().unwrap();
         if epoch < *highest {
-            return Err(fault(StatusCode::CONFLICT, "lower epoch"));
+            return Err(Box::new(fault(StatusCode::CONFLICT, "lower epoch")));
         }
         *highest = epoch;
         Ok(())
@@ -207,7 +210,7 @@ type Pairs = Query<Vec<(String, String)>>;
 
 async fn list(State(agent): State<Agent>, Query(query): Pairs, headers: HeaderMap) -> Response {
     if let Err(refused) = agent.allowed(&query, &headers) {
-        return refused;
+        return *refused;
     }
     let commands = agent.0.commands.lock().unwrap().clone();
     Json(json!({"commands": commands})).into_response()
@@ -220,7 +223,7 @@ async fn one(
     headers: HeaderMap,
 ) -> Response {
     if let Err(refused) = agent.allowed(&query, &headers) {
-        return refused;
+        return *refused;
     }
     Json(agent.shown(id)).into_response()
 }
@@ -232,7 +235,7 @@ async fn post(
     Json(body): Json<Value>,
 ) -> Response {
     if let Err(refused) = agent.allowed(&query, &headers) {
-        return refused;
+        return *refused;
     }
     let busy = agent
         .0

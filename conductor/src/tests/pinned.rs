@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::Router;
+use axum::http::HeaderMap;
 use axum::http::StatusCode;
 use axum::http::header;
 use axum::routing::get;
@@ -24,9 +25,16 @@ fn client(url: &str, pem: &str) -> Client {
 async fn own_certificate_and_no_other() {
     let router = Router::new().route(
         "/v1/commands/",
-        get(|headers: axum::http::HeaderMap| async move {
-            assert_eq!(headers["x-wrought-lock-epoch"], "7");
+        get(|headers: HeaderMap| async move {
+            assert!(headers.get("x-wrought-lock-epoch").is_none());
             Json(json!({"commands": []}))
+        })
+        .post(|headers: HeaderMap| async move {
+            assert_eq!(headers["x-wrought-lock-epoch"], "7");
+            Json(json!({
+                "id": uuid::Uuid::nil(), "command_name": "sync", "command_status": "SUCCEEDED",
+                "command_error": null, "command_result": null,
+            }))
         }),
     );
     let (pem, tls) = identity();
@@ -39,6 +47,10 @@ async fn own_certificate_and_no_other() {
             .unwrap()
             .is_empty()
     );
+    client(&url, &pem)
+        .run("standby.sync", Default::default(), true)
+        .await
+        .unwrap();
     let (other, _) = identity();
     let error = client(&url, &other).commands().await.unwrap_err();
     assert!(matches!(error, Error::OtherCertificate { .. }), "{error:?}");
