@@ -42,6 +42,8 @@ pub(super) struct Knobs {
     pub(super) dead: bool,
     /// The BMC does not answer.
     pub(super) bmc_gone: bool,
+    /// The BMC takes its time.
+    pub(super) bmc_delay: Duration,
 }
 
 #[derive(Default)]
@@ -305,6 +307,7 @@ impl Bmcs for Machine {
 #[async_trait]
 impl Bmc for Machine {
     async fn power_state(&self) -> Result<PowerState, Source> {
+        tokio::time::sleep(self.knobs(|knobs| knobs.bmc_delay)).await;
         if self.knobs(|knobs| knobs.bmc_gone) {
             return Err("the BMC does not answer".into());
         }

@@ -2,8 +2,10 @@
 //! speaks the real protocol.
 
 mod agent;
+mod artefacts;
 mod crash;
 mod heartbeats;
+mod lease;
 mod life;
 mod lost_agent;
 mod machine;
