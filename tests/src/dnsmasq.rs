@@ -56,6 +56,8 @@ fn configuration(tftp: &Path, leases: &Path, script: Option<&str>) -> String {
          bind-interfaces\n\
          log-dhcp\n\
          dhcp-authoritative\n\
+         # An address is free if it has no lease; a ping would take seconds.\n\
+         no-ping\n\
          dhcp-no-override\n\
          dhcp-range={first},{last},255.255.255.0,1h\n\
          dhcp-leasefile={leases}\n\
@@ -65,6 +67,8 @@ fn configuration(tftp: &Path, leases: &Path, script: Option<&str>) -> String {
          dhcp-option=6\n\
          # iPXE says what it is by option 175.\n\
          dhcp-match=set:ipxe,175\n\
+         # It need not wait for a proxy DHCP server (iPXE option 176).\n\
+         dhcp-option=tag:ipxe,encap:175,176,1b\n\
          # RFC 4578: 7 and 9 are x86-64 UEFI.\n\
          dhcp-match=set:efi,option:client-arch,7\n\
          dhcp-match=set:efi,option:client-arch,9\n\

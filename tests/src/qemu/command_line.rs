@@ -80,10 +80,16 @@ pub fn arguments(
         "-netdev",
         format!("tap,id=net0,ifname={},script=no,downscript=no", spec.tap),
     );
+    // QEMU's option ROM is an iPXE of its own. UEFI does without: firmware PXE
+    // fetches iPXE by TFTP there, as on most machines.
+    let rom = match firmware {
+        Firmware::Uefi => ",romfile=",
+        Firmware::Bios => "",
+    };
     arg(
         "-device",
         format!(
-            "virtio-net-pci,id=nic0,netdev=net0,mac={}{}",
+            "virtio-net-pci,id=nic0,netdev=net0,mac={}{}{rom}",
             spec.mac,
             index(boot.nic)
         ),
