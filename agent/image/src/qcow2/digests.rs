@@ -85,10 +85,4 @@ impl Digests {
         );
         Err(Error::new(ErrorKind::Source, Stage::Verify, text).at(block.offset))
     }
-
-    /// How many are kept.
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.kept.len()
-    }
 }

@@ -454,7 +454,7 @@ impl Placer {
             return Ok(());
         }
         let block = Arc::clone(&held.block);
-        if held.is_used_up() {
+        if held.into_used_up() {
             Ok(())
         } else {
             self.digests.keep(&block)

@@ -20,7 +20,7 @@ pub(super) struct Held {
 
 impl Held {
     /// Whether every byte was understood, so that it is not needed again.
-    pub(super) fn is_used_up(mut self) -> bool {
+    pub(super) fn into_used_up(mut self) -> bool {
         self.used.sort_unstable_by_key(|range| range.start);
         let mut covered = self.block.offset;
         for range in &self.used {

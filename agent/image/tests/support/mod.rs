@@ -141,3 +141,9 @@ pub(crate) fn qemu_img(args: &[&str]) -> bool {
         Err(_) => false,
     }
 }
+
+/// A temporary directory in memory, where there is one: for images that
+/// QEMU makes, which would otherwise wait for the disk most of the time.
+pub(crate) fn memory_dir() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
+}

@@ -135,7 +135,7 @@ impl Header {
 
         let refcounts = u64::from(u32_at(56)?);
         if refcounts > 0 {
-            let bytes = refcounts.checked_mul(cluster).unwrap_or(u64::MAX);
+            let bytes = refcounts.saturating_mul(cluster);
             header.check_table("refcount table", u64_at(48)?, bytes)?;
         }
         if header.snapshots > 0 {
