@@ -46,7 +46,7 @@ async fn lookup(State(state): State<ApiState>, context: Context, uri: Uri) -> Re
         "uuid": node.uuid,
         "properties": node.properties,
         "instance_info": mask::masked_instance(&node.instance_info),
-        "driver_internal_info": mask::masked(&node.driver_internal_info),
+        "driver_internal_info": mask::masked_internal(&node.driver_internal_info),
         "links": links::links(&context, &format!("nodes/{}", node.uuid)),
     });
     Ok(Json(json!({"node": shown, "config": config})))

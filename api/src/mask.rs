@@ -47,6 +47,19 @@ pub(crate) fn masked(object: &Map<String, Value>) -> Value {
     Value::Object(object.iter().map(show).collect())
 }
 
+/// Keys of `driver_internal_info` that are the conductor's alone: the copy of an
+/// instance that is being torn down, and where boot artefacts are on offer.
+const PRIVATE: [&str; 2] = ["wrought_instance", "wrought_boot"];
+
+/// `driver_internal_info` masked, without what is the conductor's alone.
+pub(crate) fn masked_internal(info: &Map<String, Value>) -> Value {
+    let mut shown = masked(info);
+    if let Some(shown) = shown.as_object_mut() {
+        shown.retain(|key, _| !PRIVATE.contains(&key.as_str()));
+    }
+    shown
+}
+
 /// `instance_info` masked: config drive and image URL hold secrets as well.
 pub(crate) fn masked_instance(info: &Map<String, Value>) -> Value {
     let mut shown = masked(info);
@@ -99,6 +112,7 @@ mod tests {
 
     use super::masked;
     use super::masked_instance;
+    use super::masked_internal;
     use super::unmask;
 
     #[test]
@@ -116,6 +130,9 @@ mod tests {
         let expected =
             json!({"image_url": "******", "configdrive": "******", "image_source": "http://x"});
         assert_eq!(masked_instance(info.as_object().unwrap()), expected);
+        let info = json!({"wrought_boot": {"path": "x"}, "agent_url": "https://h"});
+        let expected = json!({"agent_url": "https://h"});
+        assert_eq!(masked_internal(info.as_object().unwrap()), expected);
     }
 
     #[test]

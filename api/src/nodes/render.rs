@@ -92,7 +92,7 @@ impl<'a> Renderer<'a> {
             "description" => json!(node.description),
             "driver" => json!(node.driver),
             "driver_info" => mask::masked(&node.driver_info),
-            "driver_internal_info" => mask::masked(&node.driver_internal_info),
+            "driver_internal_info" => mask::masked_internal(&node.driver_internal_info),
             "extra" => json!(node.extra),
             "fault" => json!(node.fault),
             "inspection_finished_at" => time::value(node.inspection_finished_at),
