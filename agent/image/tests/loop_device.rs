@@ -1,5 +1,7 @@
 //! Real block devices: loop devices, where this machine lets us make them.
 
+#![allow(clippy::unwrap_used, reason = "a failed helper is a failed test")]
+
 mod support;
 
 use std::fs;

@@ -1,6 +1,8 @@
 //! Memory does not depend on the size of the image. Alone in its binary:
 //! the figure is the peak of the whole process.
 
+#![allow(clippy::unwrap_used, reason = "a failed helper is a failed test")]
+
 mod support;
 
 use std::fs;

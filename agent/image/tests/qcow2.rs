@@ -1,5 +1,7 @@
 //! qcow2 images against `qemu-img convert -O raw`.
 
+#![allow(clippy::unwrap_used, reason = "a failed helper is a failed test")]
+
 mod support;
 
 use std::fs;

@@ -1,5 +1,7 @@
 //! Raw images from good and bad servers.
 
+#![allow(clippy::unwrap_used, reason = "a failed helper is a failed test")]
+
 mod support;
 
 use std::fs;
