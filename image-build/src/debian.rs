@@ -236,7 +236,7 @@ fn finish(tree: &Path, root: Uuid) -> Result<()> {
         &format!(
             "set timeout=0\n\
              search.fs_uuid {root} root\n\
-             linux /boot/vmlinuz-{version} root=UUID={root} ro console=tty0 console=ttyS0,115200 quiet\n\
+             linux /boot/vmlinuz-{version} root=UUID={root} ro console=tty0 console=ttyS0,115200 quiet no_timer_check\n\
              initrd /boot/initrd.img-{version}\n\
              boot\n"
         ),

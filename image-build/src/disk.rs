@@ -207,14 +207,59 @@ pub(crate) fn to_qcow2(raw: &Path, qcow2: &Path) -> Result<()> {
 mod tests {
     use std::process::Command;
 
+    use super::Plan;
+    use super::Root;
     use super::fat;
     use super::guid;
     use super::is_row;
+    use super::table;
+    use crate::grub::Config;
 
     #[test]
     fn rows_of_a_table_are_told_from_its_head() {
         let printed = "Disk a: 1 sectors\n\nNumber  Start (sector)    End (sector)  Size\n   1            2048            4095   1024.0 KiB  EF02  bios\n";
         assert_eq!(printed.lines().filter(|line| is_row(line)).count(), 1);
+    }
+
+    #[test]
+    fn sgdisk_verifies_the_table() {
+        let dir = tempfile::tempdir().unwrap();
+        let image = dir.path().join("disk.raw");
+        let len = (2 + 8 + 40 + 1) << 20;
+        std::fs::File::create(&image).unwrap().set_len(len).unwrap();
+        let plan = Plan {
+            config: Config::Text(String::new()),
+            esp_files: vec![],
+            esp_mib: 8,
+            esp_id: 1,
+            root: Some(Root {
+                tree: dir.path().into(),
+                mib: 40,
+                uuid: guid([1; 16], 9),
+            }),
+            seed: [1; 16],
+        };
+        if Command::new("sgdisk").arg("--version").output().is_err() {
+            eprintln!("sgdisk is not installed, not compared");
+            return;
+        }
+        table(&plan, &image).unwrap();
+        let run = Command::new("sgdisk")
+            .arg("--verify")
+            .arg(&image)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&run.stdout).into_owned();
+        assert!(said.contains("No problems found"), "{said}");
+        let run = Command::new("sgdisk")
+            .arg("--print")
+            .arg(&image)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&run.stdout).into_owned();
+        for kind in ["EF02  bios", "EF00  esp", "8304  root"] {
+            assert!(said.contains(kind), "{said}");
+        }
     }
 
     #[test]

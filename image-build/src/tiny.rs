@@ -20,7 +20,7 @@ const ESP_MIB: u64 = 32;
 /// GRUB's whole configuration.
 pub(crate) const GRUB: &str = "\
 search --no-floppy --set=root --file /tiny/vmlinuz
-linux /tiny/vmlinuz console=tty0 console=ttyS0,115200 quiet panic=10
+linux /tiny/vmlinuz console=tty0 console=ttyS0,115200 quiet panic=10 no_timer_check
 initrd /tiny/initramfs
 boot
 ";

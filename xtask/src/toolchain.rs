@@ -5,10 +5,12 @@
 //! distribution's compiler builds the standard library from its packaged
 //! source, with zig as the C toolchain; see `setup`.
 
+use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
 
+use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
 
@@ -123,9 +125,25 @@ pub(crate) fn build_agent() -> Result<PathBuf> {
                 ))?;
         }
     }
-    let agent = cargo_target().join(MUSL).join("release/wrought-agent");
+    let target = cargo_target().join(MUSL);
+    let agent = target.join("agent/wrought-agent");
     if !agent.is_file() {
         bail!("the build left no {}", agent.display());
     }
-    Ok(agent)
+    publish(&agent, &target.join("release"))
+}
+
+/// Puts the agent where a plain release build would have left it: one place
+/// for all who look for it.
+fn publish(agent: &Path, dir: &Path) -> Result<PathBuf> {
+    let path = dir.join("wrought-agent");
+    let newer = |path: &Path| path.metadata().and_then(|m| m.modified()).ok();
+    if path.is_file() && newer(&path) >= newer(agent) {
+        return Ok(path);
+    }
+    let partial = dir.join("wrought-agent.partial");
+    fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
+    fs::copy(agent, &partial).with_context(|| format!("copying {}", agent.display()))?;
+    fs::rename(&partial, &path).with_context(|| format!("naming {}", path.display()))?;
+    Ok(path)
 }
