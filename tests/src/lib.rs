@@ -7,6 +7,7 @@
 pub mod accel;
 pub mod account;
 pub mod api;
+pub mod bench;
 pub mod bmc;
 pub mod child;
 pub mod demo;

@@ -9,6 +9,7 @@ use clap::Subcommand;
 use wrought_tests::Unavailable;
 use wrought_tests::accel::Accel;
 use wrought_tests::account::Account;
+use wrought_tests::bench;
 use wrought_tests::demo;
 use wrought_tests::demo::Boot;
 use wrought_tests::demo::Plan;
@@ -40,6 +41,8 @@ enum Command {
     Demo(Demo),
     /// Runs the scenarios whose names contain the filter.
     Test(Test),
+    /// Measures; see SPECIFICATION.md.
+    Bench(Bench),
     /// Runs one scenario in this process.
     #[command(hide = true)]
     Scenario {
@@ -82,6 +85,16 @@ struct Test {
     list: bool,
 }
 
+#[derive(Debug, clap::Args)]
+struct Bench {
+    /// What is measured.
+    #[arg(value_enum)]
+    kind: bench::Kind,
+    /// One JSON object instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     tracing_subscriber::fmt()
@@ -119,6 +132,11 @@ fn run(command: Command) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Test(test) => block_on(runner::run(test.filter, test.all)),
+        Command::Bench(options) => block_on(async move {
+            bench::run(options.kind, options.json)
+                .await
+                .map(|()| ExitCode::SUCCESS)
+        }),
         Command::Scenario { name } => {
             let port = HostPort::bind(0)?;
             let scenario = scenarios::find(&name)?;

@@ -30,7 +30,9 @@ const RUN: Duration = Duration::from_secs(2);
 
 /// Starts the server (a release binary) and measures.
 pub async fn run(work: &Path, server: &Path) -> Result<Value> {
-    let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let port = std::net::TcpListener::bind("127.0.0.1:0")?
+        .local_addr()?
+        .port();
     let mut serving = Serving::start(work, server, port)?;
     let base = format!("http://127.0.0.1:{port}");
     let client = reqwest::Client::builder().no_proxy().build()?;
@@ -53,7 +55,9 @@ pub async fn run(work: &Path, server: &Path) -> Result<Value> {
             "rss_bytes": serving.rss()?,
         }));
     }
-    Ok(json!({ "bench": "api", "runs": RUNS, "clients": CLIENTS, "idle_rss_bytes": idle_rss, "fleets": fleets }))
+    Ok(
+        json!({ "bench": "api", "runs": RUNS, "clients": CLIENTS, "idle_rss_bytes": idle_rss, "fleets": fleets }),
+    )
 }
 
 /// The server as a child, ended when dropped.
@@ -76,8 +80,15 @@ impl Serving {
     /// Resident set now, bytes.
     fn rss(&self) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-        let kib: u64 = line.trim().trim_end_matches(" kB").parse().context("VmRSS")?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .context("no VmRSS")?;
+        let kib: u64 = line
+            .trim()
+            .trim_end_matches(" kB")
+            .parse()
+            .context("VmRSS")?;
         Ok(kib * 1024)
     }
 }
@@ -95,7 +106,12 @@ async fn await_ready(client: &reqwest::Client, base: &str, serving: &mut Serving
         if let Some(status) = serving.0.try_wait()? {
             bail!("the server ended at its start with {status}");
         }
-        if client.get(format!("{base}/v1")).send().await.is_ok_and(|answer| answer.status().is_success()) {
+        if client
+            .get(format!("{base}/v1"))
+            .send()
+            .await
+            .is_ok_and(|answer| answer.status().is_success())
+        {
             return Ok(());
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -108,7 +124,12 @@ async fn create(client: &reqwest::Client, base: &str, range: std::ops::Range<usi
     let next = Arc::new(AtomicUsize::new(range.start));
     let mut workers = tokio::task::JoinSet::new();
     for _ in 0..CLIENTS {
-        let (client, base, next, end) = (client.clone(), base.to_owned(), Arc::clone(&next), range.end);
+        let (client, base, next, end) = (
+            client.clone(),
+            base.to_owned(),
+            Arc::clone(&next),
+            range.end,
+        );
         workers.spawn(async move {
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
@@ -123,7 +144,11 @@ async fn create(client: &reqwest::Client, base: &str, range: std::ops::Range<usi
                     .send()
                     .await?;
                 if answer.status() != 201 {
-                    bail!("POST of a node: {} {}", answer.status(), answer.text().await?);
+                    bail!(
+                        "POST of a node: {} {}",
+                        answer.status(),
+                        answer.text().await?
+                    );
                 }
             }
         });

@@ -55,7 +55,11 @@ fn serve(stream: TcpStream, folder: &Path) -> Result<()> {
         }
         let mut words = line.split_whitespace();
         let head_only = words.next() == Some("HEAD");
-        let name = words.next().unwrap_or("/").trim_start_matches('/').to_owned();
+        let name = words
+            .next()
+            .unwrap_or("/")
+            .trim_start_matches('/')
+            .to_owned();
         let range = read_range(&mut requests)?;
         answer(&mut stream, folder.join(name), head_only, range)?;
     }
@@ -71,8 +75,13 @@ fn read_range(requests: &mut BufReader<TcpStream>) -> Result<Option<(u64, Option
         if line.is_empty() {
             return Ok(range);
         }
-        let Some((name, value)) = line.split_once(':') else { continue };
-        if let Some((from, to)) = value.trim().strip_prefix("bytes=").and_then(|r| r.split_once('-'))
+        let Some((name, value)) = line.split_once(':') else {
+            continue;
+        };
+        if let Some((from, to)) = value
+            .trim()
+            .strip_prefix("bytes=")
+            .and_then(|r| r.split_once('-'))
             && name.eq_ignore_ascii_case("range")
         {
             range = from.parse().ok().map(|from| (from, to.parse().ok()));
@@ -103,7 +112,8 @@ fn answer(
         ),
         None => "HTTP/1.1 200 OK\r\n".to_owned(),
     };
-    let rest = format!("Accept-Ranges: bytes\r\nETag: \"{size}\"\r\nContent-Length: {length}\r\n\r\n");
+    let rest =
+        format!("Accept-Ranges: bytes\r\nETag: \"{size}\"\r\nContent-Length: {length}\r\n\r\n");
     stream.write_all((head + &rest).as_bytes())?;
     if !head_only {
         file.seek(SeekFrom::Start(from))?;

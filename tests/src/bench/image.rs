@@ -45,7 +45,10 @@ pub fn run(work: &Path, agent: &Path) -> Result<Value> {
 
 /// One image: ours and the peer in turn, so that a drifting machine slows both.
 fn row(work: &Path, agent: &Path, server: &FileServer, image: &Path) -> Result<Value> {
-    let name = image.file_name().and_then(|name| name.to_str()).context("image name")?;
+    let name = image
+        .file_name()
+        .and_then(|name| name.to_str())
+        .context("image name")?;
     let url = server.url(name);
     let digest = sha256_of(image)?;
     let target = work.join("target.img");
@@ -79,14 +82,24 @@ fn peer(work: &Path, url: &str, name: &str, digest: &str, target: &Path) -> Resu
          qemu-img convert -n -W -t none -f qcow2 -O raw \"$3\" \"$2\""
     };
     let cached = work.join("download");
-    measure(Command::new("sh").args(["-c", script, "sh", url]).arg(target).arg(cached).arg(digest))
+    measure(
+        Command::new("sh")
+            .args(["-c", script, "sh", url])
+            .arg(target)
+            .arg(cached)
+            .arg(digest),
+    )
 }
 
 fn summary(name: &str, ours: &[Usage], peers: &[Usage], hash_seconds: f64) -> Value {
     let of = |runs: &[Usage], field: fn(&Usage) -> f64| {
         median(&mut runs.iter().map(field).collect::<Vec<_>>())
     };
-    let ratios: Vec<f64> = ours.iter().zip(peers).map(|(a, b)| a.wall / b.wall).collect();
+    let ratios: Vec<f64> = ours
+        .iter()
+        .zip(peers)
+        .map(|(a, b)| a.wall / b.wall)
+        .collect();
     json!({
         "image": name,
         "ours_seconds": of(ours, |u| u.wall),
@@ -139,7 +152,10 @@ fn make_mixed(path: &Path) -> Result<()> {
         .status()
         .context("running sgdisk")?;
     if !status.success() {
-        bail!("sgdisk could not make a table on {} ({status})", path.display());
+        bail!(
+            "sgdisk could not make a table on {} ({status})",
+            path.display()
+        );
     }
     Ok(())
 }
@@ -164,7 +180,11 @@ fn sha256_of(path: &Path) -> Result<String> {
     loop {
         let count = file.read(&mut block)?;
         if count == 0 {
-            return Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect());
+            return Ok(hash
+                .finalize()
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect());
         }
         hash.update(&block[..count]);
     }
@@ -184,7 +204,11 @@ impl Programs {
             .filter(|path| path.is_file())
             .collect();
         files.sort();
-        Ok(Self { files, next: 0, open: None })
+        Ok(Self {
+            files,
+            next: 0,
+            open: None,
+        })
     }
 
     fn fill(&mut self, block: &mut [u8]) -> Result<()> {

@@ -1,9 +1,9 @@
 //! Whole processes with what the kernel accounts for them.
 
+use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
 use std::process::Command;
 use std::process::ExitStatus;
-use std::os::unix::process::ExitStatusExt;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -24,13 +24,19 @@ pub struct Usage {
 /// Runs a command to its end; an exit other than 0 is an error.
 pub fn measure(command: &mut Command) -> Result<Usage> {
     let started = Instant::now();
-    let child = command.spawn().with_context(|| format!("starting {command:?}"))?;
+    let child = command
+        .spawn()
+        .with_context(|| format!("starting {command:?}"))?;
     let (status, cpu, peak_rss) = reap(child)?;
     let wall = started.elapsed().as_secs_f64();
     if !status.success() {
         bail!("{command:?} ended with {status}");
     }
-    Ok(Usage { wall, cpu, peak_rss })
+    Ok(Usage {
+        wall,
+        cpu,
+        peak_rss,
+    })
 }
 
 /// Waits for a child and takes its accounting.
