@@ -54,7 +54,10 @@ fn a_sparse_image_of_20_gib_needs_no_more_than_a_small_one() {
         // The table's head, then data all over the disk.
         command.args(["-c", &format!("write -s {} 0 1M", table.display())]);
         for index in 1..40u64 {
-            command.args(["-c", &format!("write -P {index} {} 1M", index * 100 << 20)]);
+            command.args([
+                "-c",
+                &format!("write -P {index} {} 1M", (index * 100) << 20),
+            ]);
         }
         assert!(command.arg(&qcow2).output().unwrap().status.success());
         if let Some(grown) = grown {
