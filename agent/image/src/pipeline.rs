@@ -111,9 +111,9 @@ impl Run<'_> {
         };
         let name = source.name().to_owned();
         self.announce(source.length());
-        let fetcher = spawn(scope, "fetch", move || self.fetch_all(source))?;
+        let fetcher = spawn(scope, self.control, "fetch", move || self.fetch_all(source))?;
         let algorithm = expected.algorithm;
-        let hasher = spawn(scope, "hash", move || self.hash(algorithm))?;
+        let hasher = spawn(scope, self.control, "hash", move || self.hash(algorithm))?;
 
         // The hashed pass.
         let mut decoder: Option<Decoder> = None;
@@ -129,7 +129,9 @@ impl Run<'_> {
                     for number in 0..budget.workers {
                         let sizes = budget.sizes;
                         let name = format!("write-{number}");
-                        spawn(scope, &name, move || worker::run(jobs, sink, sizes))?;
+                        spawn(scope, self.control, &name, move || {
+                            worker::run(jobs, sink, sizes)
+                        })?;
                     }
                     decoder.insert(chosen)
                 }
@@ -150,7 +152,7 @@ impl Run<'_> {
         // Whatever could not be placed when it passed.
         while let Some(ranges) = decoder.next_pass()? {
             self.blocks.reopen();
-            let fetcher = spawn(scope, "fetch-again", move || {
+            let fetcher = spawn(scope, self.control, "fetch-again", move || {
                 self.fetch(source, &ranges, end)
             })?;
             while let Some(block) = self.next_block(meter)? {
@@ -296,18 +298,35 @@ fn mismatch(name: &str, expected: &Expected, digest: &str) -> Error {
     Error::new(ErrorKind::Checksum, Stage::Verify, text)
 }
 
+/// Starts a thread whose panic stops the write instead of leaving the others
+/// waiting for it.
 fn spawn<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
+    control: &'scope Control,
     name: &str,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, T>, Error> {
-    thread::Builder::new()
-        .name(name.to_owned())
-        .spawn_scoped(scope, work)
-        .map_err(|error| {
-            let text = format!("start the {name} thread");
-            Error::new(ErrorKind::Internal, Stage::Write, text).caused_by(error)
-        })
+    let watched = move || {
+        let guard = FailOnPanic(control);
+        let result = work();
+        std::mem::forget(guard);
+        result
+    };
+    let builder = thread::Builder::new().name(name.to_owned());
+    builder.spawn_scoped(scope, watched).map_err(|error| {
+        let text = format!("start the {name} thread");
+        Error::new(ErrorKind::Internal, Stage::Write, text).caused_by(error)
+    })
+}
+
+struct FailOnPanic<'a>(&'a Control);
+
+impl Drop for FailOnPanic<'_> {
+    fn drop(&mut self) {
+        let text = "a thread of the write panicked";
+        self.0
+            .fail(Error::new(ErrorKind::Internal, Stage::Write, text));
+    }
 }
 
 fn joined<T>(handle: ScopedJoinHandle<'_, T>) -> Result<T, Error> {
