@@ -131,6 +131,7 @@ pub async fn run(world: &mut World, plan: &Plan, account: &Account) -> Result<Ou
     phases.add("total", account.elapsed());
 
     let shown = node.api.node(&node.uuid).await?;
+    let manifest = manifest(&world.paths)?;
     let report = json!({
         "result": shown["provision_state"],
         "firmware": plan.firmware.as_str(),
@@ -141,10 +142,13 @@ pub async fn run(world: &mut World, plan: &Plan, account: &Account) -> Result<Ou
         "nonce": guest.nonce,
         "phases": phases.object(),
         "agent": {
-            "binary_bytes": agent_bytes(&world.paths),
+            "binary_bytes": manifest["agent_bytes"],
             "peak_rss_bytes": shown["driver_internal_info"]["agent_peak_rss_bytes"],
         },
-        "ramdisk": ramdisk_bytes(&world.paths)?,
+        "ramdisk": {
+            "kernel_bytes": manifest["kernel_bytes"],
+            "initramfs_bytes": manifest["initramfs_bytes"],
+        },
         "machine": {"memory_mib": options.memory_mib, "accelerator": world.accel().as_str()},
         "server": {"peak_rss_bytes": world.server()?.peak_rss()},
     });
@@ -248,20 +252,9 @@ pub fn look_around(world: &World, node: &Node, account: &Account) -> Result<()> 
     Ok(())
 }
 
-fn agent_bytes(paths: &Paths) -> Option<u64> {
-    let agent = paths
-        .root
-        .join("target/x86_64-unknown-linux-musl/release/wrought-agent");
-    std::fs::metadata(agent).ok().map(|meta| meta.len())
-}
-
-fn ramdisk_bytes(paths: &Paths) -> Result<Value> {
+/// What the ramdisk's build wrote down about itself.
+fn manifest(paths: &Paths) -> Result<Value> {
     let path = paths.ramdisk_file("manifest.json")?;
     let text = std::fs::read_to_string(&path)?;
-    let manifest: Value =
-        serde_json::from_str(&text).with_context(|| format!("parsing {}", path.display()))?;
-    Ok(json!({
-        "kernel_bytes": manifest["kernel_bytes"],
-        "initramfs_bytes": manifest["initramfs_bytes"],
-    }))
+    serde_json::from_str(&text).with_context(|| format!("parsing {}", path.display()))
 }
