@@ -133,8 +133,10 @@ async fn ended(task: &mut Task, kind: Kind, result: &Value) -> Result<(), Error>
     let Some(step) = engine::current(task, kind) else {
         return Ok(());
     };
+    // Our agent's figures lie beside the result, which is Ironic's text.
+    let peak = result.get("peak_rss_bytes").and_then(Value::as_u64);
     let result = engine::result_of(kind, result);
-    if let Some(peak) = result.get("peak_rss_bytes").and_then(Value::as_u64) {
+    if let Some(peak) = peak.or_else(|| result.get("peak_rss_bytes").and_then(Value::as_u64)) {
         internal::set(&mut task.node, internal::AGENT_PEAK_RSS, peak);
     }
     drivers::deploy(&task.node)?
