@@ -90,7 +90,10 @@ impl Decoder {
     ) -> Result<(), Halt> {
         match self {
             Self::Raw(raw) => raw.block(block, sink, jobs),
-            Self::Qcow2(placer) => placer.block(block, jobs),
+            Self::Qcow2(placer) => {
+                sink.check_head()?;
+                placer.block(block, jobs)
+            }
         }
     }
 

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::error::ErrorKind;
 use crate::error::Stage;
 use crate::readback::Sums;
+use crate::table;
 use crate::target::Bounce;
 use crate::target::END;
 use crate::target::Target;
@@ -119,6 +120,24 @@ impl<'a> Sink<'a> {
         }
         debug_assert!(head.is_none_or(|count| count > 0 || bytes.is_empty()));
         (inner, start)
+    }
+
+    /// Refuses a GPT made for another sector size as soon as it is in the
+    /// held-back head, not only when everything is written.
+    pub(crate) fn check_head(&self) -> Result<(), Error> {
+        if self.target.kind() != TargetKind::Block {
+            return Ok(());
+        }
+        let disk = self.target.sector_size();
+        let image = {
+            let head = lock(&self.head);
+            let has = |at: usize| {
+                head.get(at..)
+                    .is_some_and(|rest| rest.starts_with(b"EFI PART"))
+            };
+            [512, 4096].into_iter().find(|size| has(*size as usize))
+        };
+        image.map_or(Ok(()), |image| table::check_sector_size(image, Some(disk)))
     }
 
     /// Makes a range of the image read as zero. The held-back ends are zero

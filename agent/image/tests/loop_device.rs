@@ -87,6 +87,17 @@ fn sector_sizes_must_match() {
             .contains("sectors of 512 bytes but the disk has sectors of 4096")
     );
     assert!(ends_are_zero(&target.file));
+    let qcow2 = dir.path().join("image.qcow2");
+    let (raw, name) = (source.to_str().unwrap(), qcow2.to_str().unwrap());
+    if support::qemu_img(&["convert", "-O", "qcow2", raw, name]) {
+        let bytes = fs::read(&qcow2).unwrap();
+        let error = write(&request(name, &target.device, &bytes)).unwrap_err();
+        assert!(
+            error.to_string().contains("the disk has sectors of 4096"),
+            "{error}"
+        );
+        assert!(ends_are_zero(&target.file));
+    }
 
     image[..64 << 10].fill(0);
     put_table(&mut image, 4096, 2);
