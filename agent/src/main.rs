@@ -12,7 +12,8 @@ fn main() -> ExitCode {
         // What the kernel passes as arguments is not meant for us.
         wrought_agent::init::run();
     }
-    let arguments: Vec<String> =
-        std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let arguments: Vec<String> = std::env::args_os()
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
     wrought_agent::cli::main(&arguments)
 }

@@ -27,12 +27,19 @@ struct Outer {
 impl Fault {
     /// A fault with a status and a message.
     pub fn new(status: u16, message: impl Into<String>) -> Self {
-        Self { status, message: message.into() }
+        Self {
+            status,
+            message: message.into(),
+        }
     }
 
     /// The body as Ironic sends it: JSON in a string in JSON.
     pub fn to_body(&self) -> String {
-        let faultcode = if self.status >= 500 { "Server" } else { "Client" };
+        let faultcode = if self.status >= 500 {
+            "Server"
+        } else {
+            "Client"
+        };
         let inner = Inner {
             debuginfo: None,
             faultcode: faultcode.to_owned(),

@@ -75,10 +75,16 @@ mod tests {
         assert_eq!("1.82".parse(), Ok(Microversion(82)));
         assert_eq!("latest".parse(), Ok(Microversion::MAX));
         for bad in ["1", "1.", ".5", "1.+5", "one", ""] {
-            assert!(matches!(bad.parse::<Microversion>(), Err(BadVersion::Malformed(_))), "{bad}");
+            assert!(
+                matches!(bad.parse::<Microversion>(), Err(BadVersion::Malformed(_))),
+                "{bad}"
+            );
         }
         for bad in ["0.9", "2.0", "1.0", "1.116"] {
-            assert!(matches!(bad.parse::<Microversion>(), Err(BadVersion::Unsupported(_))), "{bad}");
+            assert!(
+                matches!(bad.parse::<Microversion>(), Err(BadVersion::Unsupported(_))),
+                "{bad}"
+            );
         }
     }
 }

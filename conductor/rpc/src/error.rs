@@ -42,6 +42,9 @@ pub struct Error {
 impl Error {
     /// An error of a kind with its message.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        Self {
+            kind,
+            message: message.into(),
+        }
     }
 }

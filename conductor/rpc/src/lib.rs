@@ -91,19 +91,30 @@ pub trait Conductor: Send + Sync {
     async fn create_node(&self, node: Node) -> Result<Node>;
     /// Stores the named root fields of `node` (`driver_info`, `boot_interface`…)
     /// after checking them against the stored node.
-    async fn update_node(&self, node: Node, fields: Vec<String>, reset_interfaces: bool) -> Result<Node>;
+    async fn update_node(
+        &self,
+        node: Node,
+        fields: Vec<String>,
+        reset_interfaces: bool,
+    ) -> Result<Node>;
     /// Deletes the node and all that belongs to it.
     async fn destroy_node(&self, node: Uuid) -> Result<()>;
     /// Switches maintenance on (with a reason) or off.
     async fn set_maintenance(&self, node: Uuid, on: bool, reason: Option<String>) -> Result<()>;
     /// Starts a power change; `timeout` in seconds.
-    async fn change_power(&self, node: Uuid, target: PowerTarget, timeout: Option<u32>) -> Result<()>;
+    async fn change_power(
+        &self,
+        node: Uuid,
+        target: PowerTarget,
+        timeout: Option<u32>,
+    ) -> Result<()>;
     /// Starts a provisioning operation.
     async fn provision(&self, node: Uuid, request: ProvisionRequest) -> Result<()>;
     /// Checks each interface of the node.
     async fn validate(&self, node: Uuid) -> Result<BTreeMap<String, Validation>>;
     /// Sets the boot device.
-    async fn set_boot_device(&self, node: Uuid, device: BootDevice, persistent: bool) -> Result<()>;
+    async fn set_boot_device(&self, node: Uuid, device: BootDevice, persistent: bool)
+    -> Result<()>;
     /// Reads the boot device.
     async fn boot_device(&self, node: Uuid) -> Result<BootDeviceSetting>;
     /// Boot devices that can be set.
