@@ -97,7 +97,8 @@ pub(crate) fn build_agent() -> Result<PathBuf> {
     let build = [
         "--target",
         MUSL,
-        "--release",
+        "--profile",
+        "agent",
         "-p",
         "wrought-agent",
         "--bin",
