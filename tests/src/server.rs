@@ -139,6 +139,9 @@ impl Server {
     }
 }
 
+/// The image server is next door: what does not answer at once never will.
+const IMPATIENT: &str = "ipa-image-download-connection-retry-interval=1";
+
 fn configuration(state: &Path, accounts: &Path, ramdisk: &Path, more: &str) -> String {
     let host = netns::HOST;
     let quote = |path: &Path| toml_string(&path.display().to_string());
@@ -152,6 +155,7 @@ fn configuration(state: &Path, accounts: &Path, ramdisk: &Path, more: &str) -> S
          [boot]\n\
          listen = \"{host}:{BOOT_PORT}\"\n\
          ramdisk_dir = {ramdisk}\n\
+         extra_kernel_params = \"{IMPATIENT}\"\n\
          [agent]\n\
          heartbeat_interval = 5\n",
         state = quote(state),

@@ -110,6 +110,10 @@ pub(super) fn build(
         .map_err(|error| CommandFailure::invalid_params(error.to_string()))?
         .unwrap_or(false);
     request.http = http_options(context, info, raw)?;
+    let params = &context.agent.params;
+    request.retry.attempts = params.download_retries.saturating_add(1);
+    request.retry.delay = params.download_retry_interval;
+    request.retry.stall = params.download_timeout;
     let (sink, cancel, stop) = (
         context.progress.clone(),
         context.cancel.clone(),

@@ -15,6 +15,9 @@
 //! | `ipa-listen-host`, `-port` | the command server | all, 9999 |
 //! | `ipa-advertise-host`, `-port` | what the API is told | by route, as listened |
 //! | `ipa-disk-wait-attempts`, `-delay` | waiting for disks | 10, 3 s |
+//! | `ipa-image-download-connection-timeout` | a download that brings nothing for so long is dead, seconds | 60 |
+//! | `ipa-image-download-connection-retries` | attempts after the first that bring nothing new | 9 |
+//! | `ipa-image-download-connection-retry-interval` | pause between attempts, seconds | 10 |
 //! | `ipa-network-interface` | the NIC to use | – |
 //! | `wrought-memory` | budget of the data path, MiB | a quarter of the RAM, 48–512 |
 //! | `ipa-debug` | log more | 0 |
@@ -83,6 +86,12 @@ pub struct Params {
     pub disk_wait_attempts: u32,
     /// Pause between two of those.
     pub disk_wait_delay: Duration,
+    /// How long an image server may send nothing.
+    pub download_timeout: Duration,
+    /// Attempts after the first that bring nothing new before a download fails.
+    pub download_retries: u32,
+    /// Pause between attempts.
+    pub download_retry_interval: Duration,
     /// Budget of the data path in MiB, when given.
     pub memory_mib: Option<u64>,
     /// Whether to log more.
@@ -108,6 +117,9 @@ impl Default for Params {
             advertise_port: None,
             disk_wait_attempts: 10,
             disk_wait_delay: Duration::from_secs(3),
+            download_timeout: Duration::from_secs(60),
+            download_retries: 9,
+            download_retry_interval: Duration::from_secs(10),
             memory_mib: None,
             debug: false,
             words: Words::default(),

@@ -56,6 +56,16 @@ impl Params {
                 .unwrap_or(defaults.disk_wait_attempts),
             disk_wait_delay: duration(&words, "ipa-disk-wait-delay", seconds)?
                 .unwrap_or(defaults.disk_wait_delay),
+            download_timeout: duration(&words, "ipa-image-download-connection-timeout", seconds)?
+                .unwrap_or(defaults.download_timeout),
+            download_retries: value(&words, "ipa-image-download-connection-retries", "a number")?
+                .unwrap_or(defaults.download_retries),
+            download_retry_interval: duration(
+                &words,
+                "ipa-image-download-connection-retry-interval",
+                seconds,
+            )?
+            .unwrap_or(defaults.download_retry_interval),
             memory_mib: memory(&words)?,
             debug: flag(&words, "ipa-debug")?.unwrap_or(false),
             words,
