@@ -80,6 +80,9 @@ struct Test {
     /// The slow ones, too.
     #[arg(long)]
     all: bool,
+    /// How many run at the same time.
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
     /// Only lists them.
     #[arg(long)]
     list: bool,
@@ -131,7 +134,7 @@ fn run(command: Command) -> Result<ExitCode> {
             runner::list(test.all);
             Ok(ExitCode::SUCCESS)
         }
-        Command::Test(test) => block_on(runner::run(test.filter, test.all)),
+        Command::Test(test) => block_on(runner::run(test.filter, test.all, test.jobs)),
         Command::Bench(options) => block_on(async move {
             bench::run(options.kind, options.json)
                 .await

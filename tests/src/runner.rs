@@ -1,11 +1,14 @@
-//! Runs scenarios one after the other, each in a process of its own.
+//! Runs scenarios, two at a time unless told otherwise (much of a scenario is
+//! waiting), each in a process of its own.
 
 use std::fs::File;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Result;
 use anyhow::bail;
+use tokio::task::JoinSet;
 
 use crate::child;
 use crate::paths::Paths;
@@ -25,8 +28,15 @@ pub fn list(all: bool) {
     }
 }
 
-/// Runs those whose names contain `filter`.
-pub async fn run(filter: Option<String>, all: bool) -> Result<ExitCode> {
+/// How one scenario ended.
+struct Row {
+    name: &'static str,
+    verdict: &'static str,
+    seconds: f64,
+}
+
+/// Runs those whose names contain `filter`, `jobs` at a time.
+pub async fn run(filter: Option<String>, all: bool, jobs: usize) -> Result<ExitCode> {
     let filter = filter.unwrap_or_default();
     let chosen: Vec<_> = SCENARIOS
         .iter()
@@ -38,47 +48,73 @@ pub async fn run(filter: Option<String>, all: bool) -> Result<ExitCode> {
     let paths = Paths::find()?;
     let folder = paths.runs.join("tests");
     std::fs::create_dir_all(&folder)?;
-    let mut failed = 0;
+    let mut waiting = chosen.into_iter();
+    let mut running = JoinSet::new();
     let mut table = Vec::new();
-    for scenario in chosen {
-        let log = folder.join(format!("{}.log", scenario.name));
-        println!("-- {}: {}", scenario.name, scenario.shows);
-        let started = Instant::now();
-        let out = File::create(&log)?;
-        let mut command = child::command(std::env::current_exe()?);
-        command
-            .args(["scenario", scenario.name])
-            .stdout(out.try_clone()?)
-            .stderr(out);
-        let mut running = command.spawn()?;
-        let limit = scenario.limit;
-        let verdict = match tokio::time::timeout(limit, running.wait()).await {
-            Ok(status) if status.as_ref().is_ok_and(std::process::ExitStatus::success) => "ok",
-            Ok(_) => "FAILED",
-            Err(_) => {
-                running.kill().await?;
-                "TIMED OUT"
-            }
-        };
-        let seconds = started.elapsed().as_secs_f64();
-        println!("   {verdict} after {seconds:.0} s ({})", log.display());
-        if verdict != "ok" {
-            failed += 1;
-            let said = std::fs::read_to_string(&log).unwrap_or_default();
-            for line in tail(&said, 25) {
-                println!("   | {line}");
-            }
+    loop {
+        while running.len() < jobs.max(1)
+            && let Some(scenario) = waiting.next()
+        {
+            println!("-- {}: {}", scenario.name, scenario.shows);
+            running.spawn(one(scenario, folder.join(format!("{}.log", scenario.name))));
         }
-        table.push((scenario.name, verdict, seconds));
+        match running.join_next().await {
+            Some(row) => table.push(row??),
+            None => break,
+        }
     }
     println!("\n  scenario                 result      seconds");
-    for (name, verdict, seconds) in &table {
-        println!("  {name:<24} {verdict:<10} {seconds:>8.1}");
+    for row in &table {
+        println!(
+            "  {:<24} {:<10} {:>8.1}",
+            row.name, row.verdict, row.seconds
+        );
     }
+    let failed = table.iter().filter(|row| row.verdict != OK).count();
     println!("  {} passed, {failed} failed", table.len() - failed);
     Ok(if failed == 0 {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
+    })
+}
+
+/// The verdict of a scenario that held.
+const OK: &str = "ok";
+
+/// Runs one scenario to its end and prints how it went.
+async fn one(scenario: &'static Scenario, log: PathBuf) -> Result<Row> {
+    let started = Instant::now();
+    let out = File::create(&log)?;
+    let mut command = child::command(std::env::current_exe()?);
+    command
+        .args(["scenario", scenario.name])
+        .stdout(out.try_clone()?)
+        .stderr(out);
+    let mut running = command.spawn()?;
+    let verdict = match tokio::time::timeout(scenario.limit, running.wait()).await {
+        Ok(status) if status.as_ref().is_ok_and(std::process::ExitStatus::success) => OK,
+        Ok(_) => "FAILED",
+        Err(_) => {
+            running.kill().await?;
+            "TIMED OUT"
+        }
+    };
+    let seconds = started.elapsed().as_secs_f64();
+    println!(
+        "   {}: {verdict} after {seconds:.0} s ({})",
+        scenario.name,
+        log.display()
+    );
+    if verdict != OK {
+        let said = std::fs::read_to_string(&log).unwrap_or_default();
+        for line in tail(&said, 25) {
+            println!("   | {line}");
+        }
+    }
+    Ok(Row {
+        name: scenario.name,
+        verdict,
+        seconds,
     })
 }

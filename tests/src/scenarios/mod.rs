@@ -55,9 +55,65 @@ macro_rules! scenario {
     };
 }
 
-/// All of them, in the order in which they run. A name with an underscore in
+/// All of them, in the order in which they start: the longest first, so that
+/// two at a time end together. A name with an underscore in
 /// front is part of another scenario.
 pub const SCENARIOS: &[Scenario] = &[
+    scenario!(
+        "demo_uefi_ipxe",
+        demos::uefi_ipxe,
+        30,
+        "the demo with Debian, then undeploy and deploy again"
+    ),
+    scenario!(
+        "sushy_emulator",
+        sushy::deploy,
+        30,
+        "a deploy through somebody else's Redfish service",
+        slow = true
+    ),
+    scenario!(
+        "corrupt_image",
+        bad_images::corrupt,
+        20,
+        "one flipped byte: both digests named, nothing boots"
+    ),
+    scenario!(
+        "openstack_client",
+        openstack::client,
+        20,
+        "the unmodified `openstack baremetal` does it all"
+    ),
+    scenario!(
+        "demo_bios_ipxe",
+        demos::bios_ipxe,
+        20,
+        "the demo on a BIOS machine"
+    ),
+    scenario!(
+        "demo_vmedia",
+        demos::vmedia,
+        20,
+        "the demo by virtual media"
+    ),
+    scenario!(
+        "bad_input_images",
+        bad_images::others,
+        15,
+        "wrong images: a clear error, an empty disk, a next attempt"
+    ),
+    scenario!(
+        "bad_input_tokens",
+        bad_input::tokens,
+        10,
+        "nobody passes for the agent"
+    ),
+    scenario!(
+        "bad_input_requests",
+        bad_input::requests,
+        3,
+        "wrong requests have clear answers"
+    ),
     scenario!(
         "machine_uefi",
         machines::uefi,
@@ -80,61 +136,6 @@ pub const SCENARIOS: &[Scenario] = &[
         world = false
     ),
     scenario!("_hold", leftovers::hold, 10, "a world that is up"),
-    scenario!(
-        "bad_input_requests",
-        bad_input::requests,
-        3,
-        "wrong requests have clear answers"
-    ),
-    scenario!(
-        "bad_input_tokens",
-        bad_input::tokens,
-        10,
-        "nobody passes for the agent"
-    ),
-    scenario!(
-        "bad_input_images",
-        bad_images::others,
-        15,
-        "wrong images: a clear error, an empty disk, a next attempt"
-    ),
-    scenario!(
-        "corrupt_image",
-        bad_images::corrupt,
-        20,
-        "one flipped byte: both digests named, nothing boots"
-    ),
-    scenario!(
-        "demo_uefi_ipxe",
-        demos::uefi_ipxe,
-        30,
-        "the demo with Debian, then undeploy and deploy again"
-    ),
-    scenario!(
-        "demo_bios_ipxe",
-        demos::bios_ipxe,
-        20,
-        "the demo on a BIOS machine"
-    ),
-    scenario!(
-        "demo_vmedia",
-        demos::vmedia,
-        20,
-        "the demo by virtual media"
-    ),
-    scenario!(
-        "openstack_client",
-        openstack::client,
-        20,
-        "the unmodified `openstack baremetal` does it all"
-    ),
-    scenario!(
-        "sushy_emulator",
-        sushy::deploy,
-        30,
-        "a deploy through somebody else's Redfish service",
-        slow = true
-    ),
 ];
 
 /// The scenario of this name.
