@@ -76,6 +76,8 @@ pub struct Plan {
     pub boot: Boot,
     /// The image's short name.
     pub image: String,
+    /// Memory of the machine in MiB.
+    pub memory_mib: u32,
 }
 
 /// What came of it.
@@ -94,7 +96,10 @@ pub async fn run(world: &mut World, plan: &Plan, account: &Account) -> Result<Ou
     let mut phases = Phases::default();
     phases.add("setup", account.elapsed());
 
-    let options = MachineOptions::new(plan.firmware);
+    let options = MachineOptions {
+        memory_mib: plan.memory_mib,
+        ..MachineOptions::new(plan.firmware)
+    };
     let bmc = world.add_machine("demo", options).await?;
     account.say(&format!(
         "machine: {} firmware, {} MiB, accelerator {}; boot by {}, image {}",

@@ -62,6 +62,9 @@ struct Demo {
     /// The image: debian or tiny.
     #[arg(long, default_value = "debian")]
     image: String,
+    /// Memory of the machine in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 512)]
+    memory: u32,
     /// JSON lines, one final object last.
     #[arg(long)]
     json: bool,
@@ -180,6 +183,7 @@ async fn run_demo(demo: Demo, port: HostPort, accel: Option<Accel>) -> Result<Ex
         firmware: demo.firmware,
         boot: demo.boot,
         image: demo.image,
+        memory_mib: demo.memory,
     };
     let options = world::Options {
         label: "demo".into(),

@@ -24,7 +24,8 @@ usage: cargo xtask COMMAND
   ramdisk [--firmware-set NAME…] [--rescue] [--arch x86_64|aarch64]
                                      build the agent's ramdisk into target/ramdisk
   image [debian|tiny]                build deployable images into target/images
-  demo [--firmware uefi|bios] [--boot ipxe|pxe|vmedia|http] [--image debian|tiny] [--json]
+  demo [--firmware uefi|bios] [--boot ipxe|pxe|vmedia|http] [--image debian|tiny]
+       [--memory MIB] [--keep] [--json]
                                      take a bare virtual machine to a running OS
   test [--fast|--all] [FILTER]       everything that must hold
   bench image|api|boot|scale|erase [--json]

@@ -12,12 +12,16 @@ use crate::deploy::Guest;
 use crate::disk;
 use crate::qemu::Firmware;
 
+/// Enough for any image; the ramdisk holds no copy of it.
+const MEMORY_MIB: u32 = 512;
+
 /// Debian on UEFI by iPXE; then the same node is torn down and deployed anew.
 pub(super) async fn uefi_ipxe(context: &mut Context) -> Result<()> {
     let plan = Plan {
         firmware: Firmware::Uefi,
         boot: Boot::Ipxe,
         image: "debian".into(),
+        memory_mib: MEMORY_MIB,
     };
     let outcome = demonstrate(context, &plan).await?;
     let node = outcome.node;
@@ -45,6 +49,7 @@ pub(super) async fn bios_ipxe(context: &mut Context) -> Result<()> {
         firmware: Firmware::Bios,
         boot: Boot::Ipxe,
         image: "debian".into(),
+        memory_mib: MEMORY_MIB,
     };
     demonstrate(context, &plan).await.map(drop)
 }
@@ -55,6 +60,7 @@ pub(super) async fn vmedia(context: &mut Context) -> Result<()> {
         firmware: Firmware::Uefi,
         boot: Boot::Vmedia,
         image: "debian".into(),
+        memory_mib: MEMORY_MIB,
     };
     demonstrate(context, &plan).await.map(drop)
 }
