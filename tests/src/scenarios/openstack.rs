@@ -71,7 +71,7 @@ pub(super) async fn client(context: &mut Context) -> Result<()> {
     let row = &list[0];
     account.say(&format!("listed: {row}"));
     ensure!(
-        row["Provisioning State"] == "active" && row["Name"] == "cli",
+        row["provision_state"] == "active" && row["name"] == "cli",
         "not active: {list}"
     );
     guest.wait_for(&console).await?;
