@@ -35,8 +35,8 @@ const PACKAGES: &[&str] = &[
 /// For the comparisons that only `--all` runs.
 const PACKAGES_ALL: &[&str] = &[
     "xorriso",
-    "ipmitool",
-    "openipmi",
+    "libvirt-daemon",
+    "libvirt-daemon-driver-qemu",
     "libvirt-dev",
     "python3-dev",
     "pkg-config",
@@ -45,8 +45,9 @@ const PACKAGES_ALL: &[&str] = &[
 /// The client that operators use.
 const PYTHON: &[&str] = &["python-openstackclient", "python-ironicclient"];
 
-/// Peers for side-by-side tests.
-const PYTHON_ALL: &[&str] = &["sushy-tools"];
+/// Peers for side-by-side tests. The binding must be of the version of the
+/// distribution's libvirt.
+const PYTHON_ALL: &[&str] = &["sushy-tools", "libvirt-python==9.0.0"];
 
 /// Runs the command.
 pub(crate) fn main(args: &[String]) -> Result<()> {

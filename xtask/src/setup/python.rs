@@ -37,12 +37,13 @@ pub(crate) fn install(packages: &[&str]) -> Result<()> {
         "--format=freeze",
         "--disable-pip-version-check",
     ]))?;
-    let has = |name: &&str| {
+    // A package may be named with a version: `NAME==VERSION`.
+    let lacks = |package: &&str| {
         !listed
             .lines()
-            .any(|line| line.split("==").next() == Some(name))
+            .any(|line| line == *package || line.split("==").next() == Some(package))
     };
-    let missing: Vec<&str> = packages.iter().copied().filter(has).collect();
+    let missing: Vec<&str> = packages.iter().copied().filter(lacks).collect();
     if missing.is_empty() {
         return Ok(());
     }
