@@ -46,6 +46,10 @@ pub fn build(kind: &Kind, parts: &Parts, out: &Path) -> Result<String> {
     let stamp = out.join(format!("{name}.stamp"));
     let digest = inputs(kind, parts);
     let key = hex(&digest);
+    fs::create_dir_all(out).with_context(|| format!("creating {}", out.display()))?;
+    let lock = out.join("lock");
+    let lock = File::create(&lock).with_context(|| format!("creating {}", lock.display()))?;
+    lock.lock().context("waiting for another build of images")?;
     if image.is_file() && sums.is_file() && fs::read_to_string(&stamp).is_ok_and(|old| old == key) {
         return Ok(format!(
             "{} is up to date, {}",
@@ -53,7 +57,6 @@ pub fn build(kind: &Kind, parts: &Parts, out: &Path) -> Result<String> {
             size(&image)?
         ));
     }
-    fs::create_dir_all(out).with_context(|| format!("creating {}", out.display()))?;
     let _ = fs::remove_file(&stamp);
     let work = out.join(format!("{name}.work"));
     let _ = fs::remove_dir_all(&work);

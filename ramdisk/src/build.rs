@@ -48,6 +48,11 @@ pub fn build(inputs: &Inputs, out: &Path) -> Result<String> {
     let agent = read(&inputs.agent)?;
     let stub = read(&inputs.stub)?;
     let stamp = stamp(inputs, &version, &[&vmlinuz, &agent, &stub])?;
+    fs::create_dir_all(out).with_context(|| format!("creating {}", out.display()))?;
+    let lock = out.join("lock");
+    let lock = fs::File::create(&lock).with_context(|| format!("creating {}", lock.display()))?;
+    lock.lock()
+        .context("waiting for another build of the ramdisk")?;
     let manifest = out.join("manifest.json");
     if fs::read_to_string(out.join(STAMP)).is_ok_and(|old| old == stamp)
         && let Ok(text) = fs::read_to_string(&manifest)
@@ -67,7 +72,6 @@ pub fn build(inputs: &Inputs, out: &Path) -> Result<String> {
         &stub,
         select::names().collect(),
     )?;
-    fs::create_dir_all(out).with_context(|| format!("creating {}", out.display()))?;
     let _ = fs::remove_file(out.join(STAMP));
     let text = format!("{:#}\n", artefacts.manifest);
     for (name, content) in [
@@ -159,9 +163,21 @@ pub fn modules(package: &Path, names: &[String], out: &Path) -> Result<String> {
     let (version, _) = kernel(package)?;
     let tree = package.join("lib/modules").join(&version);
     let modules = Modules::choose(&tree, names.iter().map(String::as_str))?;
+    let report = format!(
+        "{} modules of {version} in {}",
+        modules.len(),
+        out.display()
+    );
+    let dir = out.join(&version);
+    // Another command may be reading them right now.
+    if modules
+        .files()
+        .all(|(path, content)| fs::read(dir.join(path)).is_ok_and(|c| c == *content))
+    {
+        return Ok(report);
+    }
     // What another version left there would be taken for a part of it.
     let _ = fs::remove_dir_all(out);
-    let dir = out.join(&version);
     for (path, content) in modules.files() {
         let path = dir.join(path);
         let parent = path.parent().context("a module without a folder")?;

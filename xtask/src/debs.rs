@@ -2,6 +2,7 @@
 //! loaders. They come from wherever the machine's own apt is set up to look.
 
 use std::fs;
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -27,14 +28,18 @@ pub(crate) struct Deb {
 
 /// Fetches and unpacks `package`, once per version.
 pub(crate) fn fetch(package: &str) -> Result<Deb> {
-    let file = file_name(package)?;
     let store = artefacts("debs");
-    let dir = store.join(file.trim_end_matches(".deb").replace("%3a", "-"));
+    fs::create_dir_all(&store).with_context(|| format!("creating {}", store.display()))?;
+    // Another command may want the same package at the same time.
+    let lock = store.join("lock");
+    let lock = File::create(&lock).with_context(|| format!("creating {}", lock.display()))?;
+    lock.lock()
+        .context("waiting for another command that fetches packages")?;
+    let dir = store.join(folder(&file_name(package)?));
     if dir.is_dir() {
         return Ok(Deb { dir });
     }
     println!("fetching package {package}");
-    fs::create_dir_all(&store).with_context(|| format!("creating {}", store.display()))?;
     retried(&format!("fetching {package}"), || {
         // Another user's sandbox cannot write here: the message about it is
         // no news.
@@ -48,22 +53,20 @@ pub(crate) fn fetch(package: &str) -> Result<Deb> {
         })
     })?;
     // The lists may have been renewed meanwhile.
-    let file = store.join(file_name(package)?);
-    let dir = store.join(
-        file.file_name()
-            .map(|name| {
-                name.to_string_lossy()
-                    .trim_end_matches(".deb")
-                    .replace("%3a", "-")
-            })
-            .unwrap_or_default(),
-    );
+    let name = file_name(package)?;
+    let (file, dir) = (store.join(&name), store.join(folder(&name)));
     let partial = dir.with_extension("partial");
     let _ = fs::remove_dir_all(&partial);
     run(Command::new("dpkg-deb").arg("-x").arg(&file).arg(&partial))?;
     fs::rename(&partial, &dir).with_context(|| format!("naming {}", dir.display()))?;
     let _ = fs::remove_file(&file);
     Ok(Deb { dir })
+}
+
+/// Name of the folder that a package file is unpacked to: it carries the
+/// version.
+fn folder(file: &str) -> String {
+    file.trim_end_matches(".deb").replace("%3a", "-")
 }
 
 /// The package that the package `meta` depends on whose name starts with
