@@ -51,17 +51,13 @@ fn debian() -> Result<()> {
         )
         .into());
     }
-    let mut packages = loaders()?;
-    packages.push(kernel()?);
+    let packages = packages(&[])?;
     println!("building the Debian image, if anything it is made from changed (minutes)");
-    image("debian", &packages, None)
+    image("debian", &packages.all, None)
 }
 
 fn tiny() -> Result<()> {
-    let mut packages = loaders()?;
-    let kernel = kernel()?;
-    packages.push(kernel.clone());
-    packages.push(debs::fetch("busybox-static")?.dir);
+    let packages = packages(&["busybox-static"])?;
     let names = output(cargo().args([
         "run",
         "--quiet",
@@ -81,9 +77,9 @@ fn tiny() -> Result<()> {
         "modules",
         "--kernel",
     ]);
-    command.arg(kernel).arg("--out").arg(&modules);
+    command.arg(&packages.kernel).arg("--out").arg(&modules);
     run(command.args(names.split_whitespace()))?;
-    image("tiny", &packages, Some(&modules))
+    image("tiny", &packages.all, Some(&modules))
 }
 
 fn image(name: &str, packages: &[PathBuf], modules: Option<&Path>) -> Result<()> {
@@ -107,14 +103,19 @@ fn image(name: &str, packages: &[PathBuf], modules: Option<&Path>) -> Result<()>
     run(&mut command)
 }
 
-fn loaders() -> Result<Vec<PathBuf>> {
-    LOADERS
-        .iter()
-        .map(|name| debs::fetch(name).map(|deb| deb.dir))
-        .collect()
+/// Unpacked boot loaders, kernel, and `more`.
+fn packages(more: &[&str]) -> Result<Packages> {
+    let kernel = debs::behind("linux-image-amd64", "linux-image-")?;
+    let mut names = vec![kernel.as_str()];
+    names.extend(LOADERS);
+    names.extend(more);
+    let all = debs::fetch(&names)?;
+    let kernel = all[0].clone();
+    Ok(Packages { all, kernel })
 }
 
-fn kernel() -> Result<PathBuf> {
-    let package = debs::behind("linux-image-amd64", "linux-image-")?;
-    debs::fetch(&package).map(|deb| deb.dir)
+/// Folders of unpacked packages.
+struct Packages {
+    all: Vec<PathBuf>,
+    kernel: PathBuf,
 }

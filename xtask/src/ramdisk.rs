@@ -57,29 +57,30 @@ pub(crate) fn main(args: &[String]) -> Result<()> {
 /// where it is there already.
 pub(crate) fn build(firmware: &[&str]) -> Result<()> {
     let agent = toolchain::build_agent()?;
-    let kernel = debs::fetch(&debs::behind("linux-image-amd64", "linux-image-")?)?;
-    let stub = debs::fetch("systemd-boot-efi")?
-        .dir
-        .join("usr/lib/systemd/boot/efi");
+    let kernel = debs::behind("linux-image-amd64", "linux-image-")?;
+    let packages = debs::fetch(&[&kernel, "systemd-boot-efi"])?;
+    let stub = packages[1].join("usr/lib/systemd/boot/efi/linuxx64.efi.stub");
     let mut command = cargo();
     command
         .args(["run", "--quiet", "-p", "wrought-ramdisk", "--"])
         .arg("--agent")
         .arg(agent)
         .arg("--kernel")
-        .arg(kernel.dir)
+        .arg(&packages[0])
         .arg("--stub")
-        .arg(stub.join("linuxx64.efi.stub"))
+        .arg(stub)
         .arg("--out")
         .arg(artefacts("ramdisk"));
-    for package in firmware {
-        let unpacked = debs::fetch(package).map_err(|error| {
+    if !firmware.is_empty() {
+        let unpacked = debs::fetch(firmware).map_err(|error| {
             unavailable(&format!(
                 "{error:#}; Debian keeps most firmware in its non-free-firmware component, \
                  which apt must be set up for"
             ))
         })?;
-        command.arg("--firmware").arg(unpacked.dir);
+        for dir in unpacked {
+            command.arg("--firmware").arg(dir);
+        }
     }
     run(&mut command)
 }
