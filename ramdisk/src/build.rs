@@ -71,6 +71,7 @@ pub fn build(inputs: &Inputs, out: &Path) -> Result<String> {
         agent,
         &stub,
         select::names().collect(),
+        out,
     )?;
     let _ = fs::remove_file(out.join(STAMP));
     let text = format!("{:#}\n", artefacts.manifest);
@@ -103,6 +104,7 @@ fn assemble(
     agent: Vec<u8>,
     stub: &[u8],
     mut wanted: Vec<&str>,
+    out: &Path,
 ) -> Result<Artefacts> {
     let tree = inputs.kernel.join("lib/modules").join(version);
     if !inputs.firmware.is_empty() {
@@ -116,8 +118,10 @@ fn assemble(
     let modules = Modules::choose(&tree, wanted)?;
     let firmware = firmware(&modules, &inputs.firmware);
     let agent_len = agent.len();
-    let archive = initramfs::archive(agent, version, &modules, &firmware)?;
-    let initramfs = initramfs::compress(&archive)?;
+    let modules_archive = initramfs::modules(version, &modules, &firmware)?;
+    let system_archive = initramfs::system(agent)?;
+    let mut initramfs = cached(&modules_archive, out)?;
+    initramfs.extend_from_slice(&initramfs::compress(&system_archive)?);
     let uki = pe::append_sections(
         stub,
         &[
@@ -133,7 +137,7 @@ fn assemble(
         "kernel_version": version,
         "kernel_bytes": vmlinuz.len(),
         "initramfs_bytes": initramfs.len(),
-        "initramfs_unpacked_bytes": archive.len(),
+        "initramfs_unpacked_bytes": modules_archive.len() + system_archive.len(),
         "agent_bytes": agent_len,
         "modules": modules.len(),
         "firmware_files": firmware.len(),
@@ -189,6 +193,31 @@ pub fn modules(package: &Path, names: &[String], out: &Path) -> Result<String> {
         modules.len(),
         out.display()
     ))
+}
+
+/// Compresses the archive of modules, or takes what an earlier build made of
+/// the same one.
+fn cached(archive: &[u8], out: &Path) -> Result<Vec<u8>> {
+    let digest = hex(&Sha256::digest(archive));
+    let path = out.join(format!("modules-{}-{digest}.zst", initramfs::compressor()));
+    if let Ok(compressed) = fs::read(&path) {
+        return Ok(compressed);
+    }
+    for entry in fs::read_dir(out)
+        .with_context(|| format!("reading {}", out.display()))?
+        .flatten()
+    {
+        let name = entry.file_name();
+        if name
+            .to_str()
+            .is_some_and(|n| n.starts_with("modules-") && n.ends_with(".zst"))
+        {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    let compressed = initramfs::compress(archive)?;
+    replace(&path, &compressed)?;
+    Ok(compressed)
 }
 
 /// Sizes beside what is promised.
@@ -318,6 +347,7 @@ mod tests {
             };
             let (version, vmlinuz) = kernel(&kernel_dir).unwrap();
             let wanted = vec!["net_a"];
+            let out = tempfile::tempdir().unwrap();
             assemble(
                 &inputs,
                 &version,
@@ -325,6 +355,7 @@ mod tests {
                 b"agent".to_vec(),
                 &stub(),
                 wanted,
+                out.path(),
             )
             .unwrap()
         };
