@@ -19,8 +19,8 @@ const BOUNCE: u64 = 256 << 10;
 const WORKERS: u64 = 6;
 /// Blocks that must be free beside those a decoder holds.
 const SPARE_BLOCKS: u64 = 4;
-/// More blocks than this bring nothing.
-const MOST_BLOCKS: u64 = 64;
+/// More blocks than this bring nothing, whatever the budget.
+const MOST_BLOCKS: u64 = 32;
 
 /// How one write uses its memory.
 #[derive(Debug, Clone, Copy)]

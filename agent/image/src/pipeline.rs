@@ -139,8 +139,8 @@ impl Run<'_> {
             decoder.block(block, sink, jobs)?;
         }
         let Some(mut decoder) = decoder else {
-            let text = format!("{name} is empty");
-            return Err(Error::new(ErrorKind::Source, Stage::Fetch, text).into());
+            let text = format!("the image {name} is empty");
+            return Err(Error::new(ErrorKind::Format, Stage::Fetch, text).into());
         };
         decoder.end_pass(end, sink, jobs)?;
         let mut source = joined(fetcher)??;

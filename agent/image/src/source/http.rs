@@ -98,6 +98,8 @@ impl HttpSource {
             .build()
             .map_err(|error| fail("start the HTTP client".to_owned()).caused_by(error))?;
         let name = redact::url(url);
+        reqwest::Url::parse(url)
+            .map_err(|error| fail(format!("use the URL {name}")).caused_by(error))?;
         let mut builder = Client::builder()
             .tls_backend_preconfigured(tls::config(options)?)
             .redirect(reqwest::redirect::Policy::limited(REDIRECTS))
@@ -187,6 +189,13 @@ impl HttpSource {
             .block_on(watched(&self.control, self.retry.stall, request.send()));
         let response = match sent {
             Waited::Done(Ok(response)) => response,
+            // A redirect in circles or to what is no HTTP stays one.
+            Waited::Done(Err(error)) if error.is_redirect() || error.is_builder() => {
+                let text = "the server's redirect cannot be followed";
+                return Err(Failed::Final(
+                    self.error(text).caused_by(error.without_url()),
+                ));
+            }
             Waited::Done(Err(error)) => {
                 return Err(Failed::Again(
                     self.error("no answer")
