@@ -95,11 +95,20 @@ struct Emulator {
 }
 
 /// Run by `sh` as the first process of the new namespaces. libvirt wants its
-/// folders at fixed places; what is mounted there is seen by nobody else.
+/// folders at fixed places; what is mounted there is seen by nobody else. Its
+/// QEMU driver does not start without an account that another package makes.
 const SCRIPT: &str = r#"set -e
 for folder in /run /var/lib/libvirt /var/cache/libvirt /var/log/libvirt /etc/libvirt; do
     mkdir -p "$folder"
     mount -t tmpfs tmpfs "$folder"
+done
+for accounts in passwd group; do
+    cp "/etc/$accounts" "/run/$accounts"
+done
+printf 'libvirt-qemu:x:64055:64055::/:/usr/sbin/nologin\n' >>/run/passwd
+printf 'libvirt-qemu:x:64055:\n' >>/run/group
+for accounts in passwd group; do
+    mount --bind "/run/$accounts" "/etc/$accounts"
 done
 printf 'user = "root"\ngroup = "root"\nsecurity_driver = "none"\ncgroup_controllers = []\nnamespaces = []\n' >/etc/libvirt/qemu.conf
 printf 'auth_unix_rw = "none"\n' >/etc/libvirt/libvirtd.conf
@@ -209,13 +218,21 @@ fn all(error: anyhow::Error) -> anyhow::Error {
     crate::Unavailable(format!("{error:#} (with --all)")).into()
 }
 
+/// Firmware without secure boot; the emulator's own choice needs a machine with
+/// SMM.
+const OVMF_CODE: &str = "/usr/share/OVMF/OVMF_CODE_4M.fd";
+const OVMF_VARS: &str = "/usr/share/OVMF/OVMF_VARS_4M.fd";
+
 fn configuration(accounts: &Path) -> String {
     format!(
         "SUSHY_EMULATOR_LISTEN_IP = '{}'\n\
          SUSHY_EMULATOR_LISTEN_PORT = {PORT}\n\
          SUSHY_EMULATOR_LIBVIRT_URI = 'qemu:///system'\n\
          SUSHY_EMULATOR_AUTH_FILE = '{}'\n\
-         SUSHY_EMULATOR_IGNORE_BOOT_DEVICE = False\n",
+         SUSHY_EMULATOR_IGNORE_BOOT_DEVICE = False\n\
+         SUSHY_EMULATOR_BOOT_LOADER_MAP = {{'UEFI': {{'x86_64': '{OVMF_CODE}'}}, \
+         'Legacy': {{'x86_64': None}}}}\n\
+         SUSHY_EMULATOR_SECURE_BOOT_DISABLED_NVRAM = '{OVMF_VARS}'\n",
         netns::HOST,
         accounts.display()
     )
@@ -229,8 +246,8 @@ fn domain_xml(
     serial: &Path,
     dir: &Path,
 ) -> Result<String> {
-    let code = system_file(&["/usr/share/OVMF/OVMF_CODE_4M.fd"], "ovmf")?;
-    let template = system_file(&["/usr/share/OVMF/OVMF_VARS_4M.fd"], "ovmf")?;
+    let code = system_file(&[OVMF_CODE], "ovmf")?;
+    let template = system_file(&[OVMF_VARS], "ovmf")?;
     let (kind, cpu) = match world.accel() {
         crate::accel::Accel::Kvm => ("kvm", "host-passthrough"),
         crate::accel::Accel::Tcg => ("qemu", "maximum"),
