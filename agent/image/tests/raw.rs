@@ -5,6 +5,8 @@
 mod support;
 
 use std::fs;
+use std::io::Read;
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::Mutex;
 
@@ -371,4 +373,67 @@ fn a_cancel_is_prompt() {
     });
     assert_eq!(error.kind(), ErrorKind::Cancelled);
     assert!(start.elapsed() < std::time::Duration::from_secs(2));
+}
+
+/// A server that answers each request with a redirect; its address.
+fn redirecting(location: &'static str) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/disk.img", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = Vec::new();
+            let mut byte = [0];
+            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap() == 1 {
+                head.push(byte[0]);
+            }
+            let answer = format!(
+                "HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            );
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    url
+}
+
+#[test]
+fn what_no_retry_can_help_fails_at_once() {
+    let image = disk(4 * MIB, 7);
+    let once = |url: String| {
+        let edit = |request: &mut WriteRequest| {
+            request.sources = vec![url];
+            request.retry.attempts = 1000;
+        };
+        fail(&image, |_| Answer::default(), edit)
+    };
+    for location in ["/disk.img", "ftp://192.0.2.1/disk.img"] {
+        let error = once(redirecting(location));
+        assert_eq!(
+            (error.kind(), error.is_retryable()),
+            (ErrorKind::Source, false),
+            "{}",
+            error.chain()
+        );
+        assert!(error.chain().contains("redirect"), "{}", error.chain());
+    }
+    for url in [
+        "http://",
+        "http://a b/",
+        "https://[::1/x",
+        "http://host:99999/",
+    ] {
+        let error = once(url.to_owned());
+        assert_eq!(error.kind(), ErrorKind::Request, "{}", error.chain());
+    }
+}
+
+#[test]
+fn an_empty_image_is_bad_input() {
+    let server = Server::plain(Vec::new());
+    let dir = tempfile::tempdir().unwrap();
+    let target = used_disk(dir.path(), 24 * MIB);
+    let error = write(&request(&server.url, &target, &[])).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Format, "{}", error.chain());
+    assert!(error.to_string().contains("is empty"), "{error}");
+    assert!(ends_are_zero(&target));
 }
