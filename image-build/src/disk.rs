@@ -197,7 +197,7 @@ fn ext4(root: &Root, path: &Path, start: u64) -> Result<()> {
 /// Turns the raw image into a compressed qcow2 file.
 pub(crate) fn to_qcow2(raw: &Path, qcow2: &Path) -> Result<()> {
     run(Command::new("qemu-img")
-        .args(["convert", "-f", "raw", "-O", "qcow2", "-c", "-W", "-m", "4"])
+        .args(["convert", "-f", "raw", "-O", "qcow2", "-c"])
         .arg(raw)
         .arg(qcow2))?;
     fs::remove_file(raw).with_context(|| format!("removing {}", raw.display()))
