@@ -128,7 +128,7 @@ impl From<wrought_rpc::Error> for ApiError {
             Kind::InvalidParameter | Kind::InvalidState | Kind::Unsupported => {
                 StatusCode::BAD_REQUEST
             }
-            Kind::NodeLocked | Kind::Conflict => StatusCode::CONFLICT,
+            Kind::NodeLocked | Kind::Conflict | Kind::Stale => StatusCode::CONFLICT,
             Kind::Forbidden => StatusCode::FORBIDDEN,
             Kind::Busy => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
@@ -194,6 +194,7 @@ mod tests {
             (Kind::Unsupported, 400),
             (Kind::NodeLocked, 409),
             (Kind::Conflict, 409),
+            (Kind::Stale, 409),
             (Kind::Forbidden, 403),
             (Kind::Busy, 503),
             (Kind::Hardware, 500),

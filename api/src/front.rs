@@ -26,6 +26,7 @@ use wrought_wire::microversion::Microversion;
 use crate::ApiState;
 use crate::context::Context;
 use crate::context::OverTls;
+use crate::error::ApiError;
 use crate::version;
 use crate::version::since;
 
@@ -51,6 +52,8 @@ pub(crate) async fn front(
         StatusCode::OK.into_response()
     } else if let Err(refusal) = state.auth.check(&method, &path, request.headers()).await {
         refusal
+    } else if !is_text(&path) {
+        ApiError::bad_request("The path is not UTF-8 once it is percent-decoded.").into_response()
     } else {
         match &asked {
             Err(error) => error.clone().into_response(),
@@ -95,6 +98,26 @@ fn normalise(request: &mut Request) {
             *request.uri_mut() = uri;
         }
     }
+}
+
+/// Whether a path is UTF-8 once its escapes are decoded; what is no escape
+/// stands for itself.
+fn is_text(path: &str) -> bool {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut parts = path.split('%');
+    bytes.extend_from_slice(parts.next().unwrap_or_default().as_bytes());
+    for part in parts {
+        let escape = part
+            .get(..2)
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        if let Some(byte) = escape {
+            bytes.push(byte);
+            bytes.extend_from_slice(&part.as_bytes()[2..]);
+        } else {
+            bytes.extend_from_slice(part.as_bytes());
+        }
+    }
+    std::str::from_utf8(&bytes).is_ok()
 }
 
 /// What links begin with.
@@ -157,7 +180,25 @@ mod tests {
     use axum::body::Body;
     use axum::extract::Request;
 
+    use super::is_text;
     use super::normalise;
+
+    #[test]
+    fn paths_must_be_text() {
+        for path in [
+            "/",
+            "/v1/nodes/a%20b",
+            "/%C3%A9",
+            "/%F0%9F%98%80",
+            "/50%",
+            "/%zz%é",
+        ] {
+            assert!(is_text(path), "{path}");
+        }
+        for path in ["/%ff", "/v1/nodes/%C3", "/%A9%C3"] {
+            assert!(!is_text(path), "{path}");
+        }
+    }
 
     #[test]
     fn one_form_of_every_path() {

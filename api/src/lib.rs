@@ -6,6 +6,7 @@
 //! with its own field table; what they share is below:
 //! [`version`], [`query`], [`paging`], [`body`], [`patch`], [`mask`], [`error`].
 
+mod again;
 mod auth;
 mod body;
 mod conductors;

@@ -6,11 +6,12 @@ use serde_json::Value;
 use wrought_wire::secret::MASK;
 
 /// A key that contains one of these, in any case, holds a secret.
-const SECRET_WORDS: [&str; 20] = [
+const SECRET_WORDS: [&str; 22] = [
     "access_key",
     "adminpass",
     "admin_pass",
     "chapsecret",
+    "community",
     "configdrive",
     "credential",
     "encrypted_key",
@@ -23,6 +24,7 @@ const SECRET_WORDS: [&str; 20] = [
     "secret",
     "snmp_auth_key",
     "snmp_priv_key",
+    "ssh_key",
     "sslkey",
     "sys_pswd",
     "token",
@@ -97,12 +99,24 @@ fn without_password(text: &str) -> String {
 /// Puts the secrets of `old` back where `new` has only their mask.
 pub(crate) fn unmask(new: &mut Map<String, Value>, old: &Map<String, Value>) {
     for (key, value) in new {
-        let Some(before) = old.get(key) else { continue };
-        match (value, before) {
-            (Value::Object(value), Value::Object(before)) => unmask(value, before),
-            (value, before) if value == MASK => *value = before.clone(),
-            _ => {}
+        if let Some(before) = old.get(key) {
+            unmask_value(value, before);
         }
+    }
+}
+
+fn unmask_value(value: &mut Value, before: &Value) {
+    match (value, before) {
+        (Value::Object(value), Value::Object(before)) => unmask(value, before),
+        (Value::Array(value), Value::Array(before)) if value.len() == before.len() => {
+            for (value, before) in value.iter_mut().zip(before) {
+                unmask_value(value, before);
+            }
+        }
+        (value, before) if value == MASK || *value == masked_value(before) => {
+            *value = before.clone();
+        }
+        _ => {}
     }
 }
 
@@ -143,5 +157,22 @@ mod tests {
         let expected =
             json!({"redfish_password": "x", "a": {"token": "y"}, "new_password": "******"});
         assert_eq!(new, expected);
+    }
+
+    #[test]
+    fn all_that_was_read_can_be_written_back() {
+        let old = json!({"redfish_address": "https://u:pw@h", "snmp_community": "c",
+            "list": [{"password": "x"}, "https://u:pw@h/p", 1], "ssh_key_contents": "k"});
+        let mut new = masked(old.as_object().unwrap());
+        let text = new.to_string();
+        for secret in ["pw", "\"c\"", "\"x\"", "\"k\""] {
+            assert!(!text.contains(secret), "{text}");
+        }
+        unmask(new.as_object_mut().unwrap(), old.as_object().unwrap());
+        assert_eq!(new, old);
+
+        let mut moved = json!({"redfish_address": "https://u:******@other"});
+        unmask(moved.as_object_mut().unwrap(), old.as_object().unwrap());
+        assert_eq!(moved["redfish_address"], "https://u:******@other");
     }
 }

@@ -54,6 +54,14 @@ pub enum Error {
     /// The present state of things forbids it; whole sentence.
     #[error("{0}")]
     Conflict(String),
+    /// It changed after it was read: what was worked out from it is void.
+    #[error("{what} {uuid} was changed by another request in the meantime, please retry.")]
+    Stale {
+        /// `Node` or `Port`.
+        what: &'static str,
+        /// Which.
+        uuid: Uuid,
+    },
     /// The operator forbade it; whole sentence.
     #[error("{0}")]
     Forbidden(String),
@@ -159,6 +167,7 @@ impl From<Error> for wrought_rpc::Error {
             Error::Rejected(_) | Error::WrongState { .. } => Kind::InvalidState,
             Error::Invalid(_) => Kind::InvalidParameter,
             Error::Conflict(_) => Kind::Conflict,
+            Error::Stale { .. } => Kind::Stale,
             Error::Forbidden(_) => Kind::Forbidden,
             Error::Unsupported { .. } => Kind::Unsupported,
             Error::Busy(_) => Kind::Busy,

@@ -44,7 +44,12 @@ pub(crate) async fn update(
     reset_interfaces: bool,
 ) -> Result<Node, Error> {
     let mut task = Task::take(svc, wanted.uuid, svc.config.pace.lock_wait).await?;
-    let changed = change(&task.node, &wanted, &fields, reset_interfaces);
+    let changed = if task.node.updated_at == wanted.updated_at {
+        change(&task.node, &wanted, &fields, reset_interfaces)
+    } else {
+        let (what, uuid) = ("Node", wanted.uuid);
+        Err(Error::Stale { what, uuid })
+    };
     let outcome = match changed {
         Ok(node) => {
             task.node = node;

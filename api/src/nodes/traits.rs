@@ -10,9 +10,11 @@ use axum::response::IntoResponse;
 use axum::response::Response;
 use serde_json::Value;
 use serde_json::json;
+use uuid::Uuid;
 use wrought_store::Node;
 
 use crate::ApiState;
+use crate::again::Attempts;
 use crate::body;
 use crate::context::Context;
 use crate::error::ApiError;
@@ -56,8 +58,7 @@ pub(crate) async fn replace(
         check(name)?;
         traits.push(name.to_owned());
     }
-    let node = find(&state, &context, &ident).await?;
-    store(&state, node, traits).await?;
+    store(&state, &context, &ident, |_| Ok(traits.clone())).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -67,8 +68,7 @@ pub(crate) async fn clear(
     context: Context,
     Path(ident): Path<String>,
 ) -> Result<StatusCode> {
-    let node = find(&state, &context, &ident).await?;
-    store(&state, node, Vec::new()).await?;
+    store(&state, &context, &ident, |_| Ok(Vec::new())).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -89,11 +89,13 @@ pub(crate) async fn add(
         ));
     }
     check(&name)?;
-    let node = find(&state, &context, &ident).await?;
-    let location = links::location(&context, &format!("nodes/{}/traits/{name}", node.uuid));
-    let mut traits = node.traits.clone();
-    traits.push(name);
-    store(&state, node, traits).await?;
+    let node = store(&state, &context, &ident, |node| {
+        let mut traits = node.traits.clone();
+        traits.push(name.clone());
+        Ok(traits)
+    })
+    .await?;
+    let location = links::location(&context, &format!("nodes/{node}/traits/{name}"));
     Ok((StatusCode::NO_CONTENT, [(LOCATION, location)]).into_response())
 }
 
@@ -103,16 +105,18 @@ pub(crate) async fn remove(
     context: Context,
     Path((ident, name)): Path<(String, String)>,
 ) -> Result<StatusCode> {
-    let node = find(&state, &context, &ident).await?;
-    let mut traits = node.traits.clone();
-    traits.retain(|other| *other != name);
-    if traits.len() == node.traits.len() {
-        return Err(ApiError::not_found(format!(
-            "Node {} doesn't have a trait '{name}'",
-            node.uuid
-        )));
-    }
-    store(&state, node, traits).await?;
+    store(&state, &context, &ident, |node| {
+        let mut traits = node.traits.clone();
+        traits.retain(|other| *other != name);
+        if traits.len() == node.traits.len() {
+            return Err(ApiError::not_found(format!(
+                "Node {} doesn't have a trait '{name}'",
+                node.uuid
+            )));
+        }
+        Ok(traits)
+    })
+    .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -121,22 +125,38 @@ async fn find(state: &ApiState, context: &Context, ident: &str) -> Result<Node> 
     super::find(state, context, ident).await
 }
 
-async fn store(state: &ApiState, mut node: Node, mut traits: Vec<String>) -> Result<()> {
-    traits.sort();
-    traits.dedup();
-    if traits.len() > MOST {
-        return Err(ApiError::bad_request(format!(
-            "A node has at most {MOST} traits"
-        )));
-    }
-    if traits != node.traits {
+/// Stores what `wanted` makes of the node's traits; gives the node.
+async fn store(
+    state: &ApiState,
+    context: &Context,
+    ident: &str,
+    wanted: impl Fn(&Node) -> Result<Vec<String>> + Send,
+) -> Result<Uuid> {
+    let mut attempts = Attempts::default();
+    loop {
+        let mut node = find(state, context, ident).await?;
+        let mut traits = wanted(&node)?;
+        traits.sort();
+        traits.dedup();
+        if traits.len() > MOST {
+            return Err(ApiError::bad_request(format!(
+                "A node has at most {MOST} traits"
+            )));
+        }
+        let uuid = node.uuid;
+        if traits == node.traits {
+            return Ok(uuid);
+        }
         node.traits = traits;
-        state
-            .conductor
-            .update_node(node, vec!["traits".to_owned()], false)
-            .await?;
+        let fields = vec!["traits".to_owned()];
+        match state.conductor.update_node(node, fields, false).await {
+            Err(error) if attempts.again(&error) => {}
+            outcome => {
+                outcome?;
+                return Ok(uuid);
+            }
+        }
     }
-    Ok(())
 }
 
 fn check(name: &str) -> Result<()> {

@@ -13,6 +13,7 @@ use super::change;
 use super::fields;
 use super::render::Renderer;
 use crate::ApiState;
+use crate::again::Attempts;
 use crate::body;
 use crate::context::Context;
 use crate::error::ApiError;
@@ -40,13 +41,20 @@ pub(crate) async fn update(
             "The reset_interfaces parameter can only be used when changing the node's driver.",
         ));
     }
-    let mut node = super::find(&state, &context, &ident).await?;
-    check_state(&node, &patch, &context)?;
-    let changed = apply(&mut node, &patch, &context)?;
-    settle(&state, &context, &mut node).await?;
-    if !changed.is_empty() || reset {
-        node = state.conductor.update_node(node, changed, reset).await?;
-    }
+    let mut attempts = Attempts::default();
+    let node = loop {
+        let mut node = super::find(&state, &context, &ident).await?;
+        check_state(&node, &patch, &context)?;
+        let changed = apply(&mut node, &patch, &context)?;
+        settle(&state, &context, &mut node).await?;
+        if changed.is_empty() && !reset {
+            break node;
+        }
+        match state.conductor.update_node(node, changed, reset).await {
+            Err(error) if attempts.again(&error) => {}
+            outcome => break outcome?,
+        }
+    };
     Ok(Json(Renderer::new(&state, &context, None).node(&node)))
 }
 

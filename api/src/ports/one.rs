@@ -20,6 +20,7 @@ use super::change;
 use super::fields;
 use super::render;
 use crate::ApiState;
+use crate::again::Attempts;
 use crate::body;
 use crate::context::Context;
 use crate::error::ApiError;
@@ -103,18 +104,26 @@ pub(crate) async fn update(
         }
         fields::check_version(&context, root)?;
     }
-    let mut port = find(&state, &context, &ident).await?;
-    let node = state.store.node_by_uuid(port.node_uuid).await?;
-    let inspecting = node.is_some_and(|node| node.provision_state == ProvisionState::Inspecting);
-    if inspecting && context.has(since::INSPECT_WAIT) {
-        return Err(ApiError::conflict(format!(
-            "Port {} can not be updated while its node is being inspected.",
-            port.uuid
-        )));
-    }
-    if apply(&mut port, &patch)? {
-        port = state.conductor.update_port(port).await?;
-    }
+    let mut attempts = Attempts::default();
+    let port = loop {
+        let mut port = find(&state, &context, &ident).await?;
+        let node = state.store.node_by_uuid(port.node_uuid).await?;
+        let inspecting =
+            node.is_some_and(|node| node.provision_state == ProvisionState::Inspecting);
+        if inspecting && context.has(since::INSPECT_WAIT) {
+            return Err(ApiError::conflict(format!(
+                "Port {} can not be updated while its node is being inspected.",
+                port.uuid
+            )));
+        }
+        if !apply(&mut port, &patch)? {
+            break port;
+        }
+        match state.conductor.update_port(port).await {
+            Err(error) if attempts.again(&error) => {}
+            outcome => break outcome?,
+        }
+    };
     Ok(Json(render::port(&port, None, &context)))
 }
 

@@ -419,3 +419,58 @@ async fn ports_are_checked() {
         400
     );
 }
+
+#[tokio::test]
+async fn changes_at_the_same_time_all_remain() {
+    let api = std::sync::Arc::new(Api::open().await);
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 0..30 {
+        let api = std::sync::Arc::clone(&api);
+        tasks.spawn(async move {
+            let key = format!("k{number}");
+            let (method, path, body) = if number % 3 == 0 {
+                let path = format!("/v1/nodes/{A}/traits/CUSTOM_{number}");
+                ("PUT", path, Body::empty())
+            } else {
+                let patch = json!([{"op": "add", "path": format!("/extra/{key}"), "value": 1}]);
+                (
+                    "PATCH",
+                    format!("/v1/nodes/{A}"),
+                    Body::from(patch.to_string()),
+                )
+            };
+            let request = Request::builder()
+                .method(method)
+                .uri(path)
+                .header("X-OpenStack-Ironic-API-Version", "1.82");
+            let answer = api.send(request.body(body).unwrap()).await;
+            (number, answer.status)
+        });
+    }
+    let answers = tasks.join_all().await;
+    let node = api.store.node_by_uuid(A.parse().unwrap()).await;
+    let node = node.unwrap().unwrap();
+    let mut done = 0;
+    for (number, status) in answers {
+        if status == 409 {
+            continue;
+        }
+        assert!(matches!(status, 200 | 204), "{number}: {status}");
+        let kept = if number % 3 == 0 {
+            node.traits.contains(&format!("CUSTOM_{number}"))
+        } else {
+            node.extra.contains_key(&format!("k{number}"))
+        };
+        assert!(kept, "{number} was answered with {status} and is lost");
+        done += 1;
+    }
+    assert!(done > 0);
+}
+
+#[tokio::test]
+async fn a_path_that_is_no_text_has_an_error_body() {
+    let api = Api::open().await;
+    let answer = api.get("/v1/nodes/%ff").await;
+    assert_eq!(answer.status, 400);
+    assert!(answer.fault().contains("UTF-8"), "{}", answer.text);
+}

@@ -17,6 +17,8 @@ pub enum Kind {
     NodeLocked,
     /// Something with that name, address or association exists, or the state forbids it now (409).
     Conflict,
+    /// The node or port changed after the caller read it: read it again (409).
+    Stale,
     /// Forbidden for this node, such as a protected one (403).
     Forbidden,
     /// The driver does not offer it (400).

@@ -90,7 +90,8 @@ pub trait Conductor: Send + Sync {
     /// stores the node, gives it back.
     async fn create_node(&self, node: Node) -> Result<Node>;
     /// Stores the named root fields of `node` (`driver_info`, `boot_interface`…)
-    /// after checking them against the stored node.
+    /// after checking them against the stored node. `updated_at` tells which
+    /// version of the node was read; [`Kind::Stale`] when it is not the newest.
     async fn update_node(
         &self,
         node: Node,
@@ -125,7 +126,7 @@ pub trait Conductor: Send + Sync {
     async fn lookup(&self, node: Uuid) -> Result<Map<String, Value>>;
     /// Stores a new port.
     async fn create_port(&self, port: Port) -> Result<Port>;
-    /// Stores a changed port.
+    /// Stores a changed port; [`Kind::Stale`] as for a node.
     async fn update_port(&self, port: Port) -> Result<Port>;
     /// Deletes a port.
     async fn destroy_port(&self, port: Uuid) -> Result<()>;

@@ -137,6 +137,30 @@ async fn deploy_is_checked_before_it_begins() {
 }
 
 #[tokio::test]
+async fn an_old_version_of_a_node_is_refused() {
+    let rig = Rig::with("fake-hardware", |_| {}, |_| {}).await;
+    let mut first = rig.node().await;
+    let mut second = first.clone();
+    first.extra.insert("first".to_owned(), json!(1));
+    second.extra.insert("second".to_owned(), json!(2));
+    let fields = vec!["extra".to_owned()];
+    rig.service
+        .update_node(first, fields.clone(), false)
+        .await
+        .unwrap();
+    let refused = rig
+        .service
+        .update_node(second, fields, false)
+        .await
+        .unwrap_err();
+    assert_eq!(refused.kind, Kind::Stale);
+    let node = rig.node().await;
+    assert!(node.extra.contains_key("first"));
+    assert!(!node.extra.contains_key("second"));
+    assert_eq!(node.reservation, None);
+}
+
+#[tokio::test]
 async fn protected_nodes_stay() {
     let rig = Rig::with("fake-hardware", |_| {}, |_| {}).await;
     rig.make_available().await;

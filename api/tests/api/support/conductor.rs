@@ -111,11 +111,14 @@ impl Conductor for Fake {
 
     async fn update_node(&self, mut node: Node, _: Vec<String>, _: bool) -> Result<Node> {
         let lease = self.lock(node.uuid).await?;
-        let saved = self
-            .store
-            .save_node(&lease, &mut node)
-            .await
-            .map_err(from_store);
+        let stored = self.store.node_by_uuid(node.uuid).await;
+        let stored = stored.map_err(from_store)?.map(|node| node.updated_at);
+        let saved = if stored == Some(node.updated_at) {
+            let saved = self.store.save_node(&lease, &mut node).await;
+            saved.map_err(from_store)
+        } else {
+            Err(Error::new(Kind::Stale, "changed in the meantime"))
+        };
         self.store.unlock(lease).await.map_err(from_store)?;
         saved.map(|()| node)
     }
