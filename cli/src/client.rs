@@ -103,9 +103,20 @@ impl Client {
             let certs = reqwest::Certificate::from_pem_bundle(pem.as_bytes())
                 .with_context(|| format!("reading the CA's certificate {}", file.display()))
                 .or_exit(Kind::Data)?;
+            if certs.is_empty() {
+                let text = format!("{} holds no certificate in PEM form", file.display());
+                return Err(Failure::new(Kind::Data, text));
+            }
             http = http.tls_certs_only(certs);
         }
         let login = match options.password_file.or(environment.password_file) {
+            Some(_) if base.scheme() == "http" && !is_loopback(&base) => {
+                let text = format!(
+                    "the password would be sent in the clear to {base}: use https, or a loopback \
+                     address"
+                );
+                return Err(Failure::new(Kind::Usage, text));
+            }
             Some(file) => Some((options.user, password(&file)?)),
             None => None,
         };
@@ -153,6 +164,11 @@ impl Client {
         query: &[(&str, &str)],
         body: Option<&Value>,
     ) -> Outcome<Value> {
+        // These would be lost in the URL, and another resource be meant.
+        if let Some(segment) = path.iter().find(|s| matches!(**s, "" | "." | "..")) {
+            let text = format!("{segment:?} is neither a name nor a UUID");
+            return Err(Failure::new(Kind::Usage, text));
+        }
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().push("v1").extend(path);
@@ -254,7 +270,8 @@ fn is_certificate(error: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 fn refused(method: &Method, url: &Url, status: StatusCode, text: &str) -> Failure {
-    let told = Fault::message_from_body(text).unwrap_or_else(|| {
+    let told = Fault::message_from_body(text).or_else(|| unauthorised(text));
+    let told = told.unwrap_or_else(|| {
         let short: String = text.chars().take(200).collect();
         if short.is_empty() {
             "no reason is given".to_owned()
@@ -276,6 +293,22 @@ fn refused(method: &Method, url: &Url, status: StatusCode, text: &str) -> Failur
         kind,
         format!("{method} {}: {told} (HTTP {code}){hint}", url.path()),
     )
+}
+
+/// What the answer of a failed authentication says.
+fn unauthorised(text: &str) -> Option<String> {
+    let body: Value = serde_json::from_str(text).ok()?;
+    Some(body.pointer("/error/message")?.as_str()?.to_owned())
+}
+
+/// Whether a URL stays on this machine.
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost"
+        || address
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
 }
 
 fn password(file: &Path) -> Outcome<Secret> {

@@ -73,9 +73,11 @@ async fn serve(
             .or_exit(Kind::Usage)?,
     };
     let identity = source.identity().or_exit(Kind::Io)?;
+    // A URL of another kind may hold a password; the error has it masked.
+    let file = settings.database.strip_prefix("sqlite:").unwrap_or("");
     let store = Store::open(&settings.database)
         .await
-        .context("opening the database")
+        .with_context(|| format!("opening the database {file}").trim_end().to_owned())
         .or_exit(Kind::Io)?;
     let ca = CaIdentity {
         ca_pem: identity.ca_pem.clone(),

@@ -136,7 +136,10 @@ async fn failures_say_what_to_do() {
     let unauthorised = json!({"error": {"message": "no", "code": 401}});
     let (_double, client) = Double::start(&[(401, unauthorised), (200, json!("x"))]).await;
     let failure = client.get(&["nodes"], &[]).await.unwrap_err();
-    assert!(failure.to_string().contains("--password-file"), "{failure}");
+    assert_eq!(
+        failure.to_string(),
+        "GET /v1/nodes: no (HTTP 401): give --password-file (and --user)"
+    );
 
     let options = Options {
         url: Some("http://127.0.0.1:1".to_owned()),
@@ -158,4 +161,50 @@ async fn failures_say_what_to_do() {
     };
     let failure = Client::new(options, Environment::default()).unwrap_err();
     assert_eq!(failure.kind, Kind::Usage);
+}
+
+#[tokio::test]
+async fn names_that_a_url_cannot_carry_are_refused() {
+    let (double, client) = Double::start(&[(200, json!({"nodes": []}))]).await;
+    for name in ["", ".", ".."] {
+        let failure = client.get(&["nodes", name], &[]).await.unwrap_err();
+        assert_eq!(failure.kind, Kind::Usage, "{failure}");
+    }
+    assert!(double.asked().is_empty());
+}
+
+#[test]
+fn options_that_cannot_be_meant_are_refused() {
+    crate::install_crypto();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("no.pem");
+    std::fs::write(&file, "secret\n").unwrap();
+    let options = Options {
+        ca: Some(file.clone()),
+        ..Options::default()
+    };
+    let failure = Client::new(options, Environment::default()).unwrap_err();
+    assert_eq!(failure.kind, Kind::Data);
+    assert!(failure.to_string().contains("no.pem"), "{failure}");
+
+    for (url, fine) in [
+        ("http://192.0.2.1:6385", false),
+        ("http://wrought.test", false),
+        ("https://192.0.2.1:6385", true),
+        ("http://127.0.0.2:6385", true),
+        ("http://[::1]:6385", true),
+        ("http://localhost", true),
+    ] {
+        let options = Options {
+            url: Some(url.to_owned()),
+            password_file: Some(file.clone()),
+            ..Options::default()
+        };
+        let made = Client::new(options, Environment::default());
+        assert_eq!(
+            made.as_ref().err().map(|f| f.kind),
+            (!fine).then_some(Kind::Usage),
+            "{url}"
+        );
+    }
 }
