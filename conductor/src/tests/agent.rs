@@ -107,6 +107,10 @@ impl Agent {
         self.0.dead.store(true, Ordering::SeqCst);
     }
 
+    fn is_dead(&self) -> bool {
+        self.0.dead.load(Ordering::SeqCst)
+    }
+
     pub(super) fn router(&self) -> Router {
         Router::new()
             .route("/v1/commands/", get(list).post(post))
@@ -176,7 +180,7 @@ impl Agent {
             self.set(id, &json!({"command_result": {"progress": progress}}));
             tokio::time::sleep(time / 2).await;
         }
-        if self.0.dead.load(Ordering::SeqCst) {
+        if self.is_dead() {
             return;
         }
         if let Some(details) = machine.knobs(|knobs| knobs.failing.get(&name).cloned()) {
@@ -282,9 +286,13 @@ async fn post(
         "standby.get_partition_uuids" => json!({"root uuid": "0x1234"}),
         "image.install_bootloader" => json!({"result": "install_bootloader: ok"}),
         "standby.power_off" => {
+            let dying = agent.clone();
             tokio::spawn(async move {
                 tokio::time::sleep(Duration::from_millis(20)).await;
-                machine.agent_powers_off().await;
+                // An agent that has gone cannot switch off what runs now.
+                if !dying.is_dead() {
+                    machine.agent_powers_off().await;
+                }
             });
             json!({"result": "power_off: ok"})
         }

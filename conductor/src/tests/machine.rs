@@ -232,7 +232,14 @@ impl Machine {
     }
 
     async fn get(&self, path: &str) -> axum::body::Bytes {
-        let router = crate::boot::router(&self.conductor().unwrap());
+        // Firmware asks again while nobody serves.
+        let conductor = loop {
+            if let Some(conductor) = self.conductor() {
+                break conductor;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        let router = crate::boot::router(&conductor);
         let request = axum::http::Request::get(path).body(Body::empty()).unwrap();
         let answer = router.oneshot(request).await.unwrap();
         assert_eq!(answer.status(), 200, "{path}");
