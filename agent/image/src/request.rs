@@ -98,7 +98,10 @@ impl WriteRequest {
                 self.memory
             ));
         }
-        Ok(())
+        self.sources
+            .iter()
+            .try_for_each(|location| crate::source::check(location))?;
+        crate::checksum::check(self)
     }
 }
 

@@ -437,3 +437,30 @@ fn an_empty_image_is_bad_input() {
     assert!(error.to_string().contains("is empty"), "{error}");
     assert!(ends_are_zero(&target));
 }
+
+#[test]
+fn mistakes_in_the_request_leave_the_disk_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = used_disk(dir.path(), 24 * MIB);
+    let before = std::fs::read(&target).unwrap();
+    let good = "00".repeat(32);
+    let mistakes = [
+        ("http://192.0.2.1/x", "sha256:abc".to_owned()),
+        ("http://192.0.2.1/x", format!("crc32:{good}")),
+        ("http://192.0.2.1/x", format!("sha512:{good}")),
+        ("http://192.0.2.1/x", "md5:".to_owned() + &"0".repeat(32)),
+        ("http://192.0.2.1/x", "ftp://192.0.2.1/SUMS".to_owned()),
+        ("ftp://192.0.2.1/x", good.clone()),
+    ];
+    for (source, checksum) in mistakes {
+        let mut request = WriteRequest::new(source, &target);
+        request.checksum = Some(checksum.clone());
+        let error = write(&request).unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Request | ErrorKind::Checksum),
+            "{source} {checksum}: {}",
+            error.chain()
+        );
+        assert_eq!(std::fs::read(&target).unwrap(), before, "{checksum}");
+    }
+}

@@ -83,16 +83,26 @@ fn open_one(
         Some(("file", path)) => Ok(Box::new(file::FileSource::open(PathBuf::from(
             decode_percent(path),
         ))?)),
-        Some((scheme, _)) => Err(Error::new(
-            ErrorKind::Request,
-            Stage::Check,
-            format!(
-                "the scheme {scheme:?} of {} is not supported, use http, https or file",
-                redact::url(location)
-            ),
-        )),
+        Some(_) => Err(unsupported(location)),
         None => Ok(Box::new(file::FileSource::open(PathBuf::from(location))?)),
     }
+}
+
+/// Refuses a location whose scheme says that it can never be opened.
+pub(crate) fn check(location: &str) -> Result<(), Error> {
+    match location.split_once("://") {
+        Some(("http" | "https" | "file", _)) | None => Ok(()),
+        Some(_) => Err(unsupported(location)),
+    }
+}
+
+fn unsupported(location: &str) -> Error {
+    let scheme = location.split("://").next().unwrap_or_default();
+    let text = format!(
+        "the scheme {scheme:?} of {} is not supported, use http, https or file",
+        redact::url(location)
+    );
+    Error::new(ErrorKind::Request, Stage::Check, text)
 }
 
 /// Reads all of a small source, at most `limit` bytes.
