@@ -9,8 +9,6 @@ use crate::qcow2::Limits;
 use crate::worker::Sizes;
 
 const MIB: u64 = 1 << 20;
-/// HTTP and TLS state, stacks, queues: outside of our buffers.
-const OTHER: u64 = 3 * MIB;
 /// Held-back ends, and zeroes for the ends.
 const ENDS: u64 = 3 * MIB;
 /// A worker's memory for unaligned data.
@@ -21,6 +19,12 @@ const WORKERS: u64 = 6;
 const SPARE_BLOCKS: u64 = 4;
 /// More blocks than this bring nothing, whatever the budget.
 const MOST_BLOCKS: u64 = 32;
+
+/// Outside of our buffers: HTTP and TLS state, decoders, stacks, and what the
+/// allocator of each thread holds back. A share of the budget, within bounds.
+fn other(memory: u64) -> u64 {
+    (memory / 5).clamp(3 * MIB, 12 * MIB)
+}
 
 /// How one write uses its memory.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +52,7 @@ impl Budget {
     /// For an image that is written as it is.
     pub(crate) fn raw(memory: u64) -> Self {
         let block = block_size(memory) as u64;
-        let left = memory.saturating_sub(OTHER + ENDS + WORKERS * BOUNCE);
+        let left = memory.saturating_sub(other(memory) + ENDS + WORKERS * BOUNCE);
         Self {
             blocks: (left / block).clamp(SPARE_BLOCKS + 3, MOST_BLOCKS) as usize,
             workers: WORKERS as usize,
@@ -74,7 +78,7 @@ impl Budget {
         let window = 2 * cluster + 2 * block + cluster;
         let metadata = memory / 4;
         for workers in (1..=WORKERS).rev() {
-            let fixed = OTHER + ENDS + metadata + window + workers * (BOUNCE + scratch);
+            let fixed = other(memory) + ENDS + metadata + window + workers * (BOUNCE + scratch);
             let Some(left) = memory.checked_sub(fixed) else {
                 continue;
             };
@@ -96,7 +100,7 @@ impl Budget {
                 },
             });
         }
-        let need = OTHER + ENDS + window + BOUNCE + scratch + SPARE_BLOCKS * block;
+        let need = other(memory) + ENDS + window + BOUNCE + scratch + SPARE_BLOCKS * block;
         let need = (need * 4 / 3).div_ceil(MIB);
         let text = format!(
             "an image with clusters of {cluster} bytes needs about {need} MiB of memory, the budget \
@@ -134,7 +138,7 @@ mod tests {
                 let used = budget.blocks as u64 * budget.limits.block
                     + budget.workers as u64 * (budget.sizes.scratch as u64 + BOUNCE)
                     + budget.limits.metadata as u64
-                    + OTHER
+                    + other(memory * MIB)
                     + ENDS;
                 assert!(used <= memory * MIB, "{memory} MiB, {bits} bits: {used}");
             }
