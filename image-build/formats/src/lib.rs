@@ -10,3 +10,5 @@ pub mod gpt;
 pub mod iso9660;
 pub mod mbr;
 pub mod qcow2;
+pub mod xz;
+pub mod zstd;
