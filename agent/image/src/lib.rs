@@ -20,6 +20,8 @@ mod control;
 mod decoder;
 mod error;
 mod finish;
+#[doc(hidden)]
+pub mod fuzzing;
 mod halt;
 mod inspect;
 mod pipeline;
