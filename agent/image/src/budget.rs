@@ -1,6 +1,7 @@
 //! Sharing the memory budget out.
 
 use wrought_formats::qcow2;
+use wrought_formats::qcow2::Compression;
 
 use crate::error::Error;
 use crate::error::ErrorKind;
@@ -59,6 +60,7 @@ impl Budget {
             sizes: Sizes {
                 cluster: 0,
                 scratch: 0,
+                compression: Compression::Zlib,
             },
             limits: Limits {
                 metadata: 0,
@@ -73,12 +75,20 @@ impl Budget {
         let block = block_size(memory) as u64;
         let cluster = header.cluster_size();
         let scratch = cluster.max(block.min(MIB / 2));
+        // A worker's copy of a compressed cluster that spans blocks. A table
+        // could name twice as much, but what does not shrink is not
+        // compressed.
+        let joined = match header.compression {
+            Compression::Zlib => 0,
+            Compression::Zstd => cluster,
+        };
+        let worker = BOUNCE + scratch + joined;
         // What the placer keeps for tables and clusters that span blocks,
         // and a copy of one table.
         let window = 2 * cluster + 2 * block + cluster;
         let metadata = memory / 4;
         for workers in (1..=WORKERS).rev() {
-            let fixed = other(memory) + ENDS + metadata + window + workers * (BOUNCE + scratch);
+            let fixed = other(memory) + ENDS + metadata + window + workers * worker;
             let Some(left) = memory.checked_sub(fixed) else {
                 continue;
             };
@@ -92,6 +102,7 @@ impl Budget {
                 sizes: Sizes {
                     cluster: cluster as usize,
                     scratch: scratch as usize,
+                    compression: header.compression,
                 },
                 limits: Limits {
                     metadata: metadata as usize,
@@ -100,7 +111,7 @@ impl Budget {
                 },
             });
         }
-        let need = other(memory) + ENDS + window + BOUNCE + scratch + SPARE_BLOCKS * block;
+        let need = other(memory) + ENDS + window + worker + SPARE_BLOCKS * block;
         let need = (need * 4 / 3).div_ceil(MIB);
         let text = format!(
             "an image with clusters of {cluster} bytes needs about {need} MiB of memory, the budget \

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use wrought_formats::detect;
 use wrought_formats::detect::Detection;
 use wrought_formats::detect::Format;
-use wrought_formats::qcow2::Compression;
 use wrought_formats::qcow2::Header;
 
 use crate::budget::Budget;
@@ -60,7 +59,6 @@ impl Decoder {
         }
         if format == Format::Qcow2 {
             let header = Header::parse(first.bytes(), total).map_err(refused)?;
-            check_supported(&header)?;
             let budget = Budget::qcow2(request.memory, &header)?;
             sink.set_extent(header.virtual_size)?;
             let placer = Placer::new(header, budget.limits)?;
@@ -149,18 +147,6 @@ pub(crate) fn examine(head: &[u8]) -> Result<Detection, Error> {
             "the image is {other}, which is not written; convert it with 'qemu-img convert -f \
              {other} -O qcow2 IN OUT'"
         ))),
-    }
-}
-
-/// Refuses what this version cannot decode yet.
-pub(crate) fn check_supported(header: &Header) -> Result<(), Error> {
-    match header.compression {
-        Compression::Zlib => Ok(()),
-        Compression::Zstd => Err(refuse(
-            "the qcow2 image is compressed with zstd, which is not supported yet; convert it with \
-             'qemu-img convert -c -O qcow2 -o compression_type=zlib IN OUT'"
-                .to_owned(),
-        )),
     }
 }
 

@@ -16,6 +16,7 @@ mod buffer;
 mod cancel;
 mod checksum;
 pub mod cli;
+mod cluster;
 mod control;
 mod decoder;
 mod error;

@@ -115,6 +115,11 @@ fn written_bytes_equal_those_of_qemu() {
         ("refcount_bits=1,cluster_size=16384", &["-c"]),
         ("extended_l2=on,cluster_size=32768", &[]),
         ("extended_l2=on", &["-c"]),
+        ("compression_type=zstd", &["-c"]),
+        ("compression_type=zstd,cluster_size=512", &["-c"]),
+        ("compression_type=zstd,cluster_size=4096", &["-c"]),
+        ("compression_type=zstd,cluster_size=2097152", &["-c"]),
+        ("compression_type=zstd,extended_l2=on", &["-c"]),
         ("preallocation=metadata", &[]),
     ];
     for (number, (options, flags)) in cases.iter().enumerate() {
@@ -224,19 +229,6 @@ fn what_is_damaged_or_foreign_is_refused() {
         "create", "-f", "qcow2", "-F", "qcow2", "-b", base_name, over_name,
     ]);
     refuse(&over, "base.qcow2");
-    let zstd = [
-        "convert",
-        "-c",
-        "-O",
-        "qcow2",
-        "-o",
-        "compression_type=zstd",
-        raw,
-        over_name,
-    ];
-    qemu_img(&zstd);
-    refuse(&over, "zstd");
-
     // An L2 entry outside the file; a damaged compressed cluster.
     let image = fs::read(&base).unwrap();
     let at = |offset: usize| u64::from_be_bytes(image[offset..offset + 8].try_into().unwrap());
@@ -251,6 +243,26 @@ fn what_is_damaged_or_foreign_is_refused() {
     let data = at(l2 as usize) & ((1 << 54) - 1);
     patch(data, &[0xff; 64]);
     refuse(&over, "cannot be inflated");
+    let zstd = dir.path().join("zstd.qcow2");
+    let zstd_name = zstd.to_str().unwrap();
+    qemu_img(&[
+        "convert",
+        "-c",
+        "-O",
+        "qcow2",
+        "-o",
+        "compression_type=zstd",
+        raw,
+        zstd_name,
+    ]);
+    let mut packed = fs::read(&zstd).unwrap();
+    let first = packed
+        .windows(4)
+        .position(|bytes| bytes == b"\x28\xb5\x2f\xfd")
+        .unwrap();
+    packed[first + 8..first + 72].fill(0xff);
+    fs::write(&over, &packed).unwrap();
+    refuse(&over, "cannot be decoded as zstd");
     patch(40, &0_u64.to_be_bytes());
     refuse(&over, "lies on the header");
     // Cut in the middle of its clusters.

@@ -14,11 +14,11 @@ use super::wants::join;
 use super::window::Held;
 use super::window::Window;
 use crate::buffer::Block;
+use crate::cluster::Compressed;
 use crate::error::Error;
 use crate::error::ErrorKind;
 use crate::error::Stage;
 use crate::halt::Halt;
-use crate::worker::Compressed;
 use crate::worker::Job;
 use crate::worker::Jobs;
 
