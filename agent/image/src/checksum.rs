@@ -1,11 +1,10 @@
-//! The expected digest of an image: from the request or from a sums file.
+//! The expected digest of an image: from the request, from a sums file, or
+//! from the registry that holds it.
 
-use std::fmt::Write;
+mod hasher;
+mod sums;
 
-use md5::Md5;
-use sha2::Digest;
-use sha2::Sha256;
-use sha2::Sha512;
+pub(crate) use hasher::Hasher;
 
 use crate::error::Error;
 use crate::error::ErrorKind;
@@ -13,6 +12,7 @@ use crate::error::Stage;
 use crate::redact;
 use crate::request::Algorithm;
 use crate::request::WriteRequest;
+use crate::source;
 
 /// Most bytes of a sums file that are read.
 pub(crate) const SUMS_LIMIT: usize = 4 << 20;
@@ -23,67 +23,157 @@ pub(crate) struct Expected {
     pub(crate) algorithm: Algorithm,
     /// Lower-case hex.
     pub(crate) hex: String,
-    /// `request`, or the URL it was read from.
+    /// `request`, the URL it was read from, or the manifest that names it.
     pub(crate) origin: String,
+}
+
+/// A digest that the source itself names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Implied {
+    pub(crate) algorithm: Algorithm,
+    /// Lower-case hex.
+    pub(crate) hex: String,
+    /// What names it.
+    pub(crate) origin: String,
+    /// Whether what was asked for fixes the digest; a tag does not.
+    pub(crate) pinned: bool,
 }
 
 /// Finds the expected digest of a request; `fetch` reads a sums file.
 pub(crate) fn resolve(
     request: &WriteRequest,
+    implied: Option<&Implied>,
     fetch: impl FnOnce(&str) -> Result<Vec<u8>, Error>,
 ) -> Result<Expected, Error> {
     let text = request.checksum.as_deref().unwrap_or_default().trim();
-    let wanted = request.checksum_algorithm;
-    let expected = if text.contains("://") {
-        let origin = redact::url(text);
-        let bytes = fetch(text)?;
-        let name = base_name(request.sources.first().map_or("", String::as_str));
-        let found = find(&String::from_utf8_lossy(&bytes), &name)
-            .map_err(|problem| refuse(format!("the sums file {origin} {problem}")))?;
-        let algorithm = pick(&found.hex, wanted.or(found.algorithm), &origin)?;
-        Expected {
-            algorithm,
-            hex: found.hex,
-            origin,
-        }
-    } else {
-        let (named, hex) = match text.split_once(':') {
-            Some((name, hex)) => {
-                let algorithm = Algorithm::from_name(name).ok_or_else(|| {
-                    refuse(format!(
-                        "the checksum algorithm {name:?} is not known, use sha256 or sha512"
-                    ))
-                })?;
-                (Some(algorithm), hex)
-            }
-            None => (None, text),
-        };
-        let hex = hex.trim().to_ascii_lowercase();
-        let algorithm = pick(&hex, named.or(wanted), "the request")?;
-        Expected {
-            algorithm,
-            hex,
-            origin: "request".to_owned(),
-        }
+    let expected = match implied {
+        Some(implied) if text.is_empty() => return from_registry(implied),
+        _ if text.contains("://") => from_sums(request, text, fetch)?,
+        _ => from_text(request, text)?,
     };
     if expected.algorithm == Algorithm::Md5 && !request.allow_md5 {
         return Err(refuse(format!(
             "the checksum from {} is MD5, which proves nothing any more; give a SHA-256 or \
-             SHA-512 one, or allow MD5 explicitly",
+             SHA-512 one, or allow MD5 explicitly (--allow-md5, or agent_md5_checksum_enable of \
+             the conductor)",
             expected.origin
         )));
     }
+    match implied {
+        Some(implied) => agreed(expected, implied),
+        None => Ok(expected),
+    }
+}
+
+fn from_registry(implied: &Implied) -> Result<Expected, Error> {
+    if !implied.pinned {
+        return Err(refuse(format!(
+            "a tag can be moved to another image, and no checksum was given; name the image by \
+             its digest (now {}), or give a checksum",
+            implied.origin.trim_start_matches("the manifest of ")
+        )));
+    }
+    Ok(Expected {
+        algorithm: implied.algorithm,
+        hex: implied.hex.clone(),
+        origin: implied.origin.clone(),
+    })
+}
+
+/// A checksum beside a registry's own must be the same one.
+fn agreed(expected: Expected, implied: &Implied) -> Result<Expected, Error> {
+    let Implied {
+        algorithm,
+        hex,
+        origin,
+        ..
+    } = implied;
+    if expected.algorithm != *algorithm {
+        return Err(refuse(format!(
+            "the checksum from {} is {}, but {origin} has a {algorithm} one; give that one, or \
+             none, as the manifest names it",
+            expected.origin, expected.algorithm
+        )));
+    }
+    if expected.hex != *hex {
+        return Err(refuse(format!(
+            "the checksum from {} is {}, but {origin} says {hex}: the checksum belongs to another \
+             image",
+            expected.origin, expected.hex
+        )));
+    }
     Ok(expected)
+}
+
+fn from_sums(
+    request: &WriteRequest,
+    url: &str,
+    fetch: impl FnOnce(&str) -> Result<Vec<u8>, Error>,
+) -> Result<Expected, Error> {
+    let origin = redact::url(url);
+    let bytes = fetch(url)?;
+    let paths: Vec<String> = request.sources.iter().map(|s| path_of(s)).collect();
+    let wanted = request.checksum_algorithm;
+    let found = sums::find(&String::from_utf8_lossy(&bytes), &paths, wanted)
+        .map_err(|problem| refuse(format!("the sums file {origin} {problem}")))?;
+    let algorithm = pick(&found.hex, wanted.or(found.algorithm), &origin)?;
+    Ok(Expected {
+        algorithm,
+        hex: found.hex,
+        origin,
+    })
+}
+
+fn from_text(request: &WriteRequest, text: &str) -> Result<Expected, Error> {
+    let wanted = request.checksum_algorithm;
+    let (named, hex) = match text.split_once(':') {
+        Some((name, hex)) => {
+            let algorithm = Algorithm::from_name(name).ok_or_else(|| {
+                refuse(format!(
+                    "the checksum algorithm {name:?} is not known, use sha256 or sha512"
+                ))
+            })?;
+            (Some(algorithm), hex)
+        }
+        None => (None, text),
+    };
+    if let (Some(named), Some(wanted)) = (named, wanted)
+        && named != wanted
+    {
+        return Err(refuse(format!(
+            "the checksum is said to be {wanted} and {named} at once"
+        )));
+    }
+    let hex = hex.trim().to_ascii_lowercase();
+    let algorithm = pick(&hex, named.or(wanted), "the request")?;
+    Ok(Expected {
+        algorithm,
+        hex,
+        origin: "request".to_owned(),
+    })
+}
+
+/// The digest of the file `name` in a sums file, for fuzzing.
+pub(crate) fn find_hex(text: &str, name: &str) -> Result<String, String> {
+    sums::find(text, &[name.to_owned()], None).map(|found| found.hex)
 }
 
 /// Refuses a checksum that is wrong in itself; the URL of a sums file only by
 /// its scheme.
 pub(crate) fn check(request: &WriteRequest) -> Result<(), Error> {
     let text = request.checksum.as_deref().unwrap_or_default().trim();
-    if text.contains("://") {
-        return crate::source::check(text);
+    if text.starts_with("oci://") {
+        return Err(refuse(
+            "a sums file is a file on a server, a registry's image has no such file".to_owned(),
+        ));
     }
-    resolve(request, |_| Ok(Vec::new())).map(drop)
+    if text.contains("://") {
+        return source::check(text);
+    }
+    if text.is_empty() && request.sources.iter().any(|s| source::names_digest(s)) {
+        return Ok(());
+    }
+    resolve(request, None, |_| Ok(Vec::new())).map(drop)
 }
 
 /// The algorithm of `hex`, checked against what was said about it.
@@ -114,17 +204,19 @@ fn is_hex(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// File name at the end of a URL or path, percent-decoded.
-pub(crate) fn base_name(source: &str) -> String {
-    let path = match source.split_once("://") {
-        Some((_, rest)) => rest.split(['?', '#']).next().unwrap_or_default(),
-        None => source,
-    };
-    decode_percent(path.rsplit('/').next().unwrap_or_default())
+/// The path of a URL, percent-decoded, or the path that was given.
+fn path_of(source: &str) -> String {
+    match source.split_once("://") {
+        Some((_, rest)) => {
+            let path = rest.split(['?', '#']).next().unwrap_or_default();
+            String::from_utf8_lossy(&decode_percent_bytes(path)).into_owned()
+        }
+        None => source.to_owned(),
+    }
 }
 
 /// `%41` to `A`; anything malformed stays as it is.
-pub(crate) fn decode_percent(text: &str) -> String {
+pub(crate) fn decode_percent_bytes(text: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, tail)) = rest.split_first() {
@@ -144,133 +236,7 @@ pub(crate) fn decode_percent(text: &str) -> String {
             }
         }
     }
-    String::from_utf8_lossy(&out).into_owned()
-}
-
-/// A line of a sums file that fits.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Found {
-    /// Lower-case hex.
-    pub(crate) hex: String,
-    /// Algorithm that a BSD line names.
-    pub(crate) algorithm: Option<Algorithm>,
-}
-
-/// Finds the digest of `name` in a sums file: GNU (`HEX *NAME`), BSD
-/// (`SHA256 (NAME) = HEX`) or a single bare digest. Names are compared by
-/// their last path element.
-pub(crate) fn find(text: &str, name: &str) -> Result<Found, String> {
-    let lines: Vec<&str> = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty() && !line.starts_with('#'))
-        .collect();
-    if lines.is_empty() {
-        return Err("is empty".to_owned());
-    }
-    let mut listed = Vec::new();
-    for line in &lines {
-        let Some((found, path)) = entry(line) else {
-            continue;
-        };
-        let listed_name = path.rsplit('/').next().unwrap_or(path);
-        if listed_name == name {
-            return Ok(found);
-        }
-        listed.push(listed_name.to_owned());
-    }
-    match lines.as_slice() {
-        [bare] if is_hex(bare) => Ok(Found {
-            hex: bare.to_ascii_lowercase(),
-            algorithm: None,
-        }),
-        _ => {
-            listed.truncate(5);
-            Err(format!(
-                "does not list {name:?}; it lists {}",
-                listed.join(", ")
-            ))
-        }
-    }
-}
-
-/// One line with a name.
-fn entry(line: &str) -> Option<(Found, &str)> {
-    if let Some((head, hex)) = line.rsplit_once('=')
-        && let Some((label, path)) = head
-            .trim_end()
-            .strip_suffix(')')
-            .and_then(|h| h.split_once('('))
-        && is_hex(hex.trim())
-    {
-        let algorithm = Algorithm::from_name(label.trim());
-        return Some((
-            Found {
-                hex: hex.trim().to_ascii_lowercase(),
-                algorithm,
-            },
-            path.trim(),
-        ));
-    }
-    let (hex, path) = line.split_once([' ', '\t'])?;
-    // GNU escapes odd names with a leading backslash.
-    let hex = hex.strip_prefix('\\').unwrap_or(hex);
-    let path = path.trim_start();
-    let path = path.strip_prefix('*').unwrap_or(path);
-    is_hex(hex).then(|| {
-        (
-            Found {
-                hex: hex.to_ascii_lowercase(),
-                algorithm: None,
-            },
-            path,
-        )
-    })
-}
-
-/// A running digest of any of the algorithms.
-#[derive(Debug)]
-pub(crate) enum Hasher {
-    Md5(Md5),
-    Sha256(Sha256),
-    Sha512(Sha512),
-}
-
-impl Hasher {
-    pub(crate) fn new(algorithm: Algorithm) -> Self {
-        match algorithm {
-            Algorithm::Md5 => Self::Md5(Md5::new()),
-            Algorithm::Sha256 => Self::Sha256(Sha256::new()),
-            Algorithm::Sha512 => Self::Sha512(Sha512::new()),
-        }
-    }
-
-    pub(crate) fn update(&mut self, bytes: &[u8]) {
-        match self {
-            Self::Md5(hasher) => hasher.update(bytes),
-            Self::Sha256(hasher) => hasher.update(bytes),
-            Self::Sha512(hasher) => hasher.update(bytes),
-        }
-    }
-
-    /// Lower-case hex of the digest.
-    pub(crate) fn finish(self) -> String {
-        match self {
-            Self::Md5(hasher) => hex(&hasher.finalize()),
-            Self::Sha256(hasher) => hex(&hasher.finalize()),
-            Self::Sha512(hasher) => hex(&hasher.finalize()),
-        }
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            // Writing to a String cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+    out
 }
 
 #[cfg(test)]

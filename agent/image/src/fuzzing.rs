@@ -16,7 +16,7 @@ use crate::target::END;
 /// # Errors
 /// What is wrong with the file.
 pub fn find_in_sums(bytes: &[u8], name: &str) -> Result<String, String> {
-    checksum::find(&String::from_utf8_lossy(bytes), name).map(|found| found.hex)
+    checksum::find_hex(&String::from_utf8_lossy(bytes), name)
 }
 
 /// Judges the partition table of `image` for a disk of `size` bytes: the

@@ -60,10 +60,20 @@ pub use request::BasicAuth;
 pub use request::DEFAULT_MEMORY;
 pub use request::HttpOptions;
 pub use request::LEAST_MEMORY;
+pub use request::RegistryLogin;
 pub use request::Retry;
 pub use request::Secret;
 pub use request::WriteRequest;
 pub use wrought_formats::detect::Format;
+
+/// A TLS verifier that accepts every certificate, for servers whose answers
+/// are checked in another way, or when the operator has switched checks off.
+#[must_use]
+pub fn accept_any_certificate(
+    provider: std::sync::Arc<rustls::crypto::CryptoProvider>,
+) -> std::sync::Arc<dyn rustls::client::danger::ServerCertVerifier> {
+    source::accept_any(provider)
+}
 
 /// Writes an image to a disk; see [`WriteRequest`] for what can be asked.
 ///

@@ -21,11 +21,13 @@ pub const LEAST_MEMORY: u64 = 16 << 20;
 /// One image to write to one disk.
 #[derive(Debug, Clone)]
 pub struct WriteRequest {
-    /// Where the image is: `http://`, `https://`, `file://` or a path.
-    /// Tried in order until one answers; all must hold the same bytes.
+    /// Where the image is: `http://`, `https://`, `oci://`, `file://` or a
+    /// path. Tried in order, also when one dies in the middle of the image;
+    /// all must hold the same bytes.
     pub sources: Vec<String>,
     /// The expected digest: `ALGO:HEX`, plain hex (algorithm by its length),
-    /// or the URL of a sums file. Nothing is written without one.
+    /// or the URL of a sums file. Nothing is written without one; an `oci://`
+    /// source with a digest names its own.
     pub checksum: Option<String>,
     /// Algorithm, where the caller knows it (`os_hash_algo`); it overrides
     /// the guess by length.
@@ -80,11 +82,11 @@ impl WriteRequest {
         if self.sources.is_empty() {
             return refuse("no image source was given, need a URL or a path".to_owned());
         }
-        if self
+        let given = self
             .checksum
             .as_ref()
-            .is_none_or(|text| text.trim().is_empty())
-        {
+            .is_some_and(|text| !text.trim().is_empty());
+        if !given && !self.sources.iter().any(|s| crate::source::names_digest(s)) {
             return refuse(format!(
                 "no checksum was given for {}; nothing is written unverified: give sha256:HEX, \
                  sha512:HEX, or the URL of a sums file (image_checksum, or os_hash_algo with \
@@ -188,6 +190,19 @@ pub struct HttpOptions {
     pub https_proxy: Option<String>,
     /// Comma list of hosts that are reached without a proxy.
     pub no_proxy: Option<String>,
+    /// Credentials of single registries, where `basic_auth` is not given.
+    pub logins: Vec<RegistryLogin>,
+    /// Speak plain HTTP to registries that are not on this machine.
+    pub plain_http_registries: bool,
+}
+
+/// What one registry is to be shown.
+#[derive(Debug, Clone)]
+pub struct RegistryLogin {
+    /// `HOST[:PORT]`, as in the image's reference.
+    pub host: String,
+    /// User and password.
+    pub auth: BasicAuth,
 }
 
 /// User and password for HTTP basic authentication.

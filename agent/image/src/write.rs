@@ -15,6 +15,7 @@ use crate::report::WriteReport;
 use crate::request::WriteRequest;
 use crate::sink::Sink;
 use crate::source;
+use crate::source::Plan;
 use crate::target::Target;
 
 /// See [`crate::write`].
@@ -72,22 +73,23 @@ fn steps(
 ) -> Result<WriteReport, Error> {
     let mut meter = Meter::new(request.progress.clone());
     meter.tick(Stage::Check, 0, None, 0);
-    let open = |locations: &[String]| {
-        source::open(locations, &request.http, request.retry, control)
-            // A cancel is kept where the threads look for it.
-            .map_err(|error| {
-                if control.running().is_err() {
-                    control.take_failure()
-                } else {
-                    error
-                }
-            })
+    // A cancel is kept where the threads look for it.
+    let or_cancelled = |error| {
+        if control.running().is_err() {
+            control.take_failure()
+        } else {
+            error
+        }
     };
-    let expected = checksum::resolve(request, |url| {
-        let mut sums = open(&[url.to_owned()])?;
+    let plan =
+        Plan::new(&request.sources, &request.http, request.retry, control).map_err(or_cancelled)?;
+    let expected = checksum::resolve(request, plan.implied(), |url| {
+        let http = source::options_beside(url, &request.sources, &request.http);
+        let mut sums = source::open(&[url.to_owned()], &http, request.retry, control)?;
         source::read_all(&mut *sums, checksum::SUMS_LIMIT)
-    })?;
-    let image = open(&request.sources)?;
+    })
+    .map_err(or_cancelled)?;
+    let image = plan.open().map_err(or_cancelled)?;
     let streamed = pipeline::stream(request, image, &expected, sink, control, &mut meter)?;
     let extent = sink.extent().unwrap_or(0);
     let total = Some(streamed.bytes_in);

@@ -6,20 +6,23 @@ use std::io::SeekFrom;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use super::Source;
+use super::Failed;
+use super::Place;
 use crate::error::Error;
 use crate::error::ErrorKind;
 use crate::error::Stage;
 
 #[derive(Debug)]
-pub(super) struct FileSource {
+pub(super) struct FilePlace {
     file: File,
     name: String,
     position: u64,
     length: u64,
+    /// Length of the same image elsewhere.
+    expected: Option<u64>,
 }
 
-impl FileSource {
+impl FilePlace {
     pub(super) fn open(path: PathBuf) -> Result<Self, Error> {
         let name = path.display().to_string();
         let fail = |error| {
@@ -37,38 +40,56 @@ impl FileSource {
             name,
             position: 0,
             length,
+            expected: None,
         })
+    }
+
+    fn error(&self, text: &str) -> Error {
+        Error::new(
+            ErrorKind::Source,
+            Stage::Fetch,
+            format!("{text} {}", self.name),
+        )
+        .at(self.position)
     }
 }
 
-impl Source for FileSource {
-    fn read(&mut self, buf: &mut [u8]) -> Result<usize, Error> {
+impl Place for FilePlace {
+    fn read(&mut self, buf: &mut [u8]) -> Result<usize, Failed> {
+        self.connect()?;
         let left = usize::try_from(self.length - self.position).unwrap_or(usize::MAX);
         let want = buf.len().min(left);
         if want == 0 {
             return Ok(0);
         }
-        let fail = |text: &str| {
-            Error::new(
-                ErrorKind::Source,
-                Stage::Fetch,
-                format!("{text} {}", self.name),
-            )
-            .at(self.position)
-        };
         let got = self
             .file
             .read_at(&mut buf[..want], self.position)
-            .map_err(|error| fail("read").caused_by(error))?;
+            .map_err(|error| Failed::Final(self.error("read").caused_by(error)))?;
         if got == 0 {
-            return Err(fail("unexpected end of"));
+            return Err(Failed::Final(self.error("unexpected end of")));
         }
         self.position += got as u64;
         Ok(got)
     }
 
+    fn connect(&mut self) -> Result<(), Failed> {
+        match self.expected {
+            Some(expected) if expected != self.length => {
+                let length = self.length;
+                let text = format!("{expected} bytes are expected, {length} are in");
+                Err(Failed::Final(self.error(&text)))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn seek(&mut self, position: u64, _end: Option<u64>) {
         self.position = position.min(self.length);
+    }
+
+    fn expect(&mut self, length: u64) {
+        self.expected = Some(length);
     }
 
     fn length(&self) -> Option<u64> {

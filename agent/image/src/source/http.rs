@@ -1,4 +1,4 @@
-//! An image on an HTTP or HTTPS server.
+//! One place of an image on an HTTP or HTTPS server.
 //!
 //! The body is read once from the start; a broken connection is taken up
 //! with `Range` and `If-Range` where it stopped. A server without ranges
@@ -6,54 +6,78 @@
 //! covers the old beginning and the new rest, so a change is found out.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-use std::time::Instant;
 
 use bytes::Buf;
 use bytes::Bytes;
-use reqwest::Client;
-use reqwest::NoProxy;
-use reqwest::Proxy;
+use reqwest::RequestBuilder;
 use reqwest::Response;
 use reqwest::StatusCode;
+use reqwest::Url;
 use reqwest::header;
-use tokio::runtime::Runtime;
 
-use super::Source;
+use super::Failed;
+use super::Place;
+use super::client::Http;
 use super::range::ContentRange;
-use super::tls;
-use crate::control::Control;
-use crate::control::Stopped;
-use crate::control::TICK;
+use super::registry::Session;
 use crate::error::Error;
 use crate::error::ErrorKind;
 use crate::error::Stage;
 use crate::redact;
+use crate::request::BasicAuth;
 use crate::request::HttpOptions;
-use crate::request::Retry;
+use crate::request::Secret;
 
-/// Redirects that are followed.
-const REDIRECTS: usize = 10;
+/// What a server is shown.
+pub(super) enum Credentials {
+    /// Nothing but what the URL itself holds.
+    None,
+    Basic(BasicAuth),
+    Header(Secret),
+    /// What a registry asks for.
+    Registry(Session),
+}
 
-pub(super) struct HttpSource {
-    runtime: Runtime,
-    client: Client,
-    url: String,
+impl Credentials {
+    fn of(options: &HttpOptions) -> Self {
+        match (&options.authorization, &options.basic_auth) {
+            (Some(value), _) => Self::Header(value.clone()),
+            (None, Some(auth)) => Self::Basic(auth.clone()),
+            (None, None) => Self::None,
+        }
+    }
+
+    /// Adds them to a request; redirects to other hosts lose them again.
+    fn add(&self, request: RequestBuilder) -> RequestBuilder {
+        match self {
+            Self::None => request,
+            Self::Basic(auth) => request.basic_auth(&auth.user, Some(auth.password.expose())),
+            Self::Header(value) => request.header(header::AUTHORIZATION, value.expose()),
+            Self::Registry(session) => session.add(request),
+        }
+    }
+}
+
+pub(super) struct HttpPlace {
+    http: Arc<Http>,
+    url: Url,
     name: String,
-    options: HttpOptions,
-    retry: Retry,
-    control: Arc<Control>,
+    credentials: Credentials,
     /// Offset of the next byte to hand out.
     position: u64,
     /// Where the caller stops reading.
     end: Option<u64>,
     length: Option<u64>,
-    /// Strong validator of the first answer.
-    validator: Option<String>,
+    validator: Option<Validator>,
     body: Option<Body>,
-    /// Attempts in a row without a new byte.
-    attempts: u32,
+}
+
+/// What the first answer said of the version of its bytes.
+struct Validator {
+    /// Strong ETag, or a date.
+    text: String,
+    /// Who said it, after redirects: mirrors differ in their tags.
+    host: Option<String>,
 }
 
 /// An answer that is being read.
@@ -62,8 +86,8 @@ struct Body {
     pending: Bytes,
     /// Bytes to drop first: the server does not do ranges.
     skip: u64,
-    /// The answer runs to the end of the image.
-    whole: bool,
+    /// Where a partial answer stops; `None` for one to the image's end.
+    stop: Option<u64>,
 }
 
 impl Body {
@@ -77,81 +101,28 @@ impl Body {
     }
 }
 
-/// Why an attempt ended.
-enum Failed {
-    /// Another attempt may do better.
-    Again(Error),
-    /// It will not.
-    Final(Error),
-}
-
-impl HttpSource {
-    pub(super) fn new(
-        url: &str,
-        options: &HttpOptions,
-        retry: Retry,
-        control: Arc<Control>,
-    ) -> Result<Self, Error> {
-        let fail = |text: String| Error::new(ErrorKind::Request, Stage::Check, text);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| fail("start the HTTP client".to_owned()).caused_by(error))?;
+impl HttpPlace {
+    pub(super) fn new(http: Arc<Http>, url: &str, options: &HttpOptions) -> Result<Self, Error> {
         let name = redact::url(url);
-        reqwest::Url::parse(url)
-            .map_err(|error| fail(format!("use the URL {name}")).caused_by(error))?;
-        let mut builder = Client::builder()
-            .tls_backend_preconfigured(tls::config(options)?)
-            .redirect(reqwest::redirect::Policy::limited(REDIRECTS))
-            .connect_timeout(retry.connect)
-            .http1_only()
-            .no_proxy();
-        let proxies = [
-            options
-                .http_proxy
-                .as_ref()
-                .map(|address| (address, Proxy::http(address))),
-            options
-                .https_proxy
-                .as_ref()
-                .map(|address| (address, Proxy::https(address))),
-        ];
-        for (address, proxy) in proxies.into_iter().flatten() {
-            let proxy = proxy.map_err(|error| {
-                fail(format!("use the proxy {}", redact::url(address)))
-                    .caused_by(error.without_url())
-            })?;
-            let direct = options.no_proxy.as_deref().and_then(NoProxy::from_string);
-            builder = builder.proxy(proxy.no_proxy(direct));
-        }
-        let client = builder.build().map_err(|error| {
-            fail(format!("set up the HTTP client for {name}")).caused_by(error.without_url())
+        let url = Url::parse(url).map_err(|error| {
+            let text = format!("use the URL {name}");
+            Error::new(ErrorKind::Request, Stage::Check, text).caused_by(error)
         })?;
-        Ok(Self {
-            runtime,
-            client,
-            url: url.to_owned(),
+        Ok(Self::with(http, url, name, Credentials::of(options)))
+    }
+
+    pub(super) fn with(http: Arc<Http>, url: Url, name: String, credentials: Credentials) -> Self {
+        Self {
+            http,
+            url,
             name,
-            options: options.clone(),
-            retry,
-            control,
+            credentials,
             position: 0,
             end: None,
             length: None,
             validator: None,
             body: None,
-            attempts: 0,
-        })
-    }
-
-    /// Gets the first answer's headers, so that a missing image is known.
-    pub(super) fn connect(&mut self) -> Result<(), Error> {
-        while self.body.is_none() {
-            if let Err(failed) = self.request() {
-                self.pause(failed)?;
-            }
         }
-        Ok(())
     }
 
     fn error(&self, text: impl std::fmt::Display) -> Error {
@@ -163,15 +134,23 @@ impl HttpSource {
         .at(self.position)
     }
 
-    /// Sends one request for the bytes from the current position.
+    /// Asks for the bytes from the current position.
     fn request(&mut self) -> Result<(), Failed> {
-        let mut request = self.client.get(&self.url);
-        if let Some(auth) = &self.options.basic_auth {
-            request = request.basic_auth(&auth.user, Some(auth.password.expose()));
+        let response = self.send()?;
+        let Credentials::Registry(session) = &mut self.credentials else {
+            return self.accept(response);
+        };
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return self.accept(response);
         }
-        if let Some(value) = &self.options.authorization {
-            request = request.header(header::AUTHORIZATION, value.expose());
-        }
+        // A token is good for some minutes only; the image may take longer.
+        session.renew(&response)?;
+        let response = self.send()?;
+        self.accept(response)
+    }
+
+    fn send(&self) -> Result<Response, Failed> {
+        let mut request = self.credentials.add(self.http.get(&self.url));
         if self.position > 0 {
             let end = self.end.filter(|end| *end > self.position);
             let range = match end {
@@ -180,39 +159,10 @@ impl HttpSource {
             };
             request = request.header(header::RANGE, range);
             if let Some(validator) = &self.validator {
-                request = request.header(header::IF_RANGE, validator);
+                request = request.header(header::IF_RANGE, &validator.text);
             }
         }
-        self.control.connections.fetch_add(1, Ordering::Relaxed);
-        let sent = self
-            .runtime
-            .block_on(watched(&self.control, self.retry.stall, request.send()));
-        let response = match sent {
-            Waited::Done(Ok(response)) => response,
-            // A redirect in circles or to what is no HTTP stays one.
-            Waited::Done(Err(error)) if error.is_redirect() || error.is_builder() => {
-                let text = "the server's redirect cannot be followed";
-                return Err(Failed::Final(
-                    self.error(text).caused_by(error.without_url()),
-                ));
-            }
-            Waited::Done(Err(error)) => {
-                return Err(Failed::Again(
-                    self.error("no answer")
-                        .caused_by(error.without_url())
-                        .retryable(),
-                ));
-            }
-            Waited::Stalled => return Err(Failed::Again(self.stalled())),
-            Waited::Stopped => return Err(Failed::Final(Error::cancelled(Stage::Fetch))),
-        };
-        self.accept(response)
-    }
-
-    fn stalled(&self) -> Error {
-        let seconds = self.retry.stall.as_secs_f32();
-        self.error(format_args!("not a byte came for {seconds} seconds"))
-            .retryable()
+        self.http.send(request, |text| self.error(text))
     }
 
     /// Looks at status and headers.
@@ -225,132 +175,144 @@ impl HttpSource {
         };
         let status = response.status();
         let announced = text(header::CONTENT_LENGTH).and_then(|text| text.trim().parse().ok());
-        let (skip, total) = match status {
-            StatusCode::OK => (self.position, announced),
+        let (skip, stop, total) = match status {
+            StatusCode::OK => (self.position, None, announced),
             StatusCode::PARTIAL_CONTENT => {
                 let range = text(header::CONTENT_RANGE).and_then(ContentRange::parse);
                 match range {
-                    Some(range) if range.first == self.position => (0, range.total),
+                    Some(range) if range.first == self.position => {
+                        (0, Some(range.last + 1), range.total)
+                    }
                     _ => {
                         let text = "the answer holds other bytes than were asked for";
                         return Err(Failed::Final(self.error(text)));
                     }
                 }
             }
-            _ => {
-                let error = self.error(format_args!("the server answered {status}"));
-                let passing = status.is_server_error()
-                    || status == StatusCode::REQUEST_TIMEOUT
-                    || status == StatusCode::TOO_MANY_REQUESTS;
-                let failed = if passing {
-                    Failed::Again
-                } else {
-                    Failed::Final
-                };
-                return Err(failed(if passing { error.retryable() } else { error }));
-            }
+            _ => return Err(self.refused(status)),
         };
         let validator = text(header::ETAG)
             .filter(|tag| !tag.starts_with("W/"))
             .or_else(|| text(header::LAST_MODIFIED))
-            .map(str::to_owned);
+            .map(|text| Validator {
+                text: text.to_owned(),
+                host: response.url().host_str().map(str::to_owned),
+            });
+        self.same_image(total, validator)?;
+        self.body = Some(Body {
+            response,
+            pending: Bytes::new(),
+            skip,
+            stop,
+        });
+        Ok(())
+    }
+
+    fn refused(&self, status: StatusCode) -> Failed {
+        let advice = match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                ": it wants credentials, or other ones (--user, --bearer)"
+            }
+            StatusCode::RANGE_NOT_SATISFIABLE => {
+                ": the image became shorter while it was read, or is another one there"
+            }
+            _ => "",
+        };
+        let error = self.error(format_args!("the server answered {status}{advice}"));
+        let passing = status.is_server_error()
+            || status == StatusCode::REQUEST_TIMEOUT
+            || status == StatusCode::TOO_MANY_REQUESTS;
+        if passing {
+            Failed::Again(error.retryable())
+        } else {
+            Failed::Final(error)
+        }
+    }
+
+    /// Refuses an answer that is not of the image that was read so far.
+    fn same_image(
+        &mut self,
+        total: Option<u64>,
+        validator: Option<Validator>,
+    ) -> Result<(), Failed> {
         match (self.length, total) {
             (Some(known), Some(total)) if known != total => {
                 return Err(Failed::Final(self.error(format_args!(
-                    "the image changed while it was read: it had {known} bytes, now {total}"
+                    "the image changed while it was read, or is another one there: it had {known} \
+                     bytes, now {total}"
                 ))));
             }
             (None, Some(total)) => self.length = Some(total),
             _ => {}
         }
-        if self.validator.is_none() {
-            self.validator = validator;
-        } else if validator.is_some() && validator != self.validator {
-            let text = "the image changed while it was read: its ETag or date differs";
-            return Err(Failed::Final(self.error(text)));
+        match (&self.validator, validator) {
+            (Some(known), Some(now)) if known.host == now.host && known.text != now.text => {
+                let text = "the image changed while it was read: its ETag or date differs";
+                return Err(Failed::Final(self.error(text)));
+            }
+            (_, Some(now)) => self.validator = Some(now),
+            (_, None) => {}
         }
-        let whole = status == StatusCode::OK;
-        self.body = Some(Body {
-            response,
-            pending: Bytes::new(),
-            skip,
-            whole,
-        });
         Ok(())
     }
 
-    /// Waits before the next attempt, or gives up.
-    fn pause(&mut self, failed: Failed) -> Result<(), Error> {
-        self.body = None;
-        let error = match failed {
-            Failed::Final(error) => return Err(error),
-            Failed::Again(error) => error,
-        };
-        self.attempts += 1;
-        if self.attempts >= self.retry.attempts {
-            let text = format!(
-                "gave up on {} after {} attempts without a new byte",
-                self.name, self.attempts
-            );
-            return Err(Error::new(ErrorKind::Source, Stage::Fetch, text)
-                .at(self.position)
-                .caused_by(error)
-                .retryable());
-        }
-        tracing::warn!(
-            source = self.name,
-            position = self.position,
-            attempt = self.attempts,
-            err = error.chain(),
-            "source interrupted"
-        );
-        let stopped = |Stopped| Error::cancelled(Stage::Fetch);
-        self.control.sleep(self.retry.delay).map_err(stopped)
-    }
-
-    /// Takes bytes of the current answer.
+    /// Takes bytes of the current answer; 0 when all of it was taken.
     fn take(&mut self, buf: &mut [u8]) -> Result<usize, Failed> {
-        let Some(body) = &mut self.body else {
+        let Some(mut body) = self.body.take() else {
             return Ok(0);
         };
         while body.pending.is_empty() {
-            let next = self.runtime.block_on(watched(
-                &self.control,
-                self.retry.stall,
-                body.response.chunk(),
-            ));
-            match next {
-                Waited::Done(Ok(Some(bytes))) => body.pending = bytes,
-                Waited::Done(Ok(None)) => return self.end_of_body(),
-                Waited::Done(Err(error)) => {
-                    let error = error.without_url();
-                    let text = "the connection broke";
-                    return Err(Failed::Again(self.error(text).caused_by(error).retryable()));
-                }
-                Waited::Stalled => return Err(Failed::Again(self.stalled())),
-                Waited::Stopped => return Err(Failed::Final(Error::cancelled(Stage::Fetch))),
+            let chunk = self
+                .http
+                .chunk(&mut body.response, |text| self.error(text))?;
+            match chunk {
+                Some(bytes) => body.pending = bytes,
+                None => return self.end_of_body(&body),
             }
             body.drop_known();
         }
         let count = body.pending.len().min(buf.len());
         buf[..count].copy_from_slice(&body.pending.split_to(count));
+        self.body = Some(body);
         Ok(count)
     }
 
+    /// All announced bytes were read; the body must be at its end too.
+    fn nothing_more(&mut self) -> Result<usize, Failed> {
+        let Some(mut body) = self.body.take() else {
+            return Ok(0);
+        };
+        let rest = if body.pending.is_empty() {
+            self.http.chunk(&mut body.response, |text| self.error(text))
+        } else {
+            Ok(Some(body.pending))
+        };
+        match rest {
+            Ok(Some(_)) => {
+                let text = "the body is longer than was announced";
+                Err(Failed::Final(self.error(text)))
+            }
+            Err(Failed::Stopped) => Err(Failed::Stopped),
+            // What breaks now is behind the image.
+            Ok(None) | Err(_) => Ok(0),
+        }
+    }
+
     /// The body ended: rightly, or too early.
-    fn end_of_body(&mut self) -> Result<usize, Failed> {
-        let skip = self.body.take().map_or(0, |body| body.skip);
-        match self.length {
-            Some(length) if self.position < length => Err(Failed::Again(
-                self.error(format_args!(
-                    "the body ended early, {length} bytes were announced"
-                ))
-                .retryable(),
+    fn end_of_body(&mut self, body: &Body) -> Result<usize, Failed> {
+        let early = |text: String| Err(Failed::Again(self.error(text).retryable()));
+        match (self.length, body.stop) {
+            (_, Some(stop)) if self.position < stop => {
+                early(format!("the part ended early, it was to reach byte {stop}"))
+            }
+            // A server may answer with less than was asked for.
+            (Some(_), Some(_)) => Ok(0),
+            (Some(length), None) if self.position < length => early(format!(
+                "the body ended early, {length} bytes were announced"
             )),
-            None if skip > 0 => Err(Failed::Again(
-                self.error("the body is shorter than it was before")
-                    .retryable(),
-            )),
+            (None, _) if body.skip > 0 => {
+                early("the body is shorter than it was before".to_owned())
+            }
             _ => {
                 self.length = Some(self.position);
                 Ok(0)
@@ -359,31 +321,30 @@ impl HttpSource {
     }
 }
 
-impl Source for HttpSource {
-    fn read(&mut self, buf: &mut [u8]) -> Result<usize, Error> {
+impl Place for HttpPlace {
+    fn read(&mut self, buf: &mut [u8]) -> Result<usize, Failed> {
         loop {
-            if self.length.is_some_and(|length| self.position >= length) {
-                return Ok(0);
+            let left = self
+                .length
+                .map(|length| length.saturating_sub(self.position));
+            if left == Some(0) {
+                return self.nothing_more();
             }
-            let result = if self.body.is_none() {
-                self.request().map(|()| None)
-            } else {
-                self.take(buf).map(Some)
-            };
-            match result {
-                Ok(None) => {}
-                // The end is seen at the top.
-                Ok(Some(0)) if self.length != Some(self.position) => {}
-                Ok(Some(count)) => {
-                    self.position += count as u64;
-                    self.attempts = 0;
-                    if self.length.is_some_and(|length| self.position > length) {
-                        return Err(self.error("the body is longer than was announced"));
-                    }
-                    return Ok(count);
-                }
-                Err(failed) => self.pause(failed)?,
+            self.connect()?;
+            let most = left.and_then(|left| usize::try_from(left).ok());
+            let room = most.unwrap_or(usize::MAX).min(buf.len());
+            let count = self.take(&mut buf[..room])?;
+            self.position += count as u64;
+            if count > 0 {
+                return Ok(count);
             }
+        }
+    }
+
+    fn connect(&mut self) -> Result<(), Failed> {
+        match self.body {
+            Some(_) => Ok(()),
+            None => self.request(),
         }
     }
 
@@ -393,7 +354,7 @@ impl Source for HttpSource {
             .is_some_and(|have| end.is_none_or(|end| end > have));
         match &mut self.body {
             // Without ranges, going on is cheaper than starting over.
-            Some(body) if body.whole && position >= self.position => {
+            Some(body) if body.stop.is_none() && position >= self.position => {
                 body.skip += position - self.position;
                 body.drop_known();
             }
@@ -402,7 +363,10 @@ impl Source for HttpSource {
         }
         self.position = position;
         self.end = end;
-        self.attempts = 0;
+    }
+
+    fn expect(&mut self, length: u64) {
+        self.length = Some(length);
     }
 
     fn length(&self) -> Option<u64> {
@@ -411,32 +375,5 @@ impl Source for HttpSource {
 
     fn name(&self) -> &str {
         &self.name
-    }
-}
-
-/// How waiting for the network ended.
-enum Waited<T> {
-    Done(T),
-    Stalled,
-    Stopped,
-}
-
-/// Waits for `future`, but not past a stall or a stop.
-async fn watched<T>(
-    control: &Control,
-    stall: Duration,
-    future: impl Future<Output = T>,
-) -> Waited<T> {
-    let mut future = std::pin::pin!(future);
-    let start = Instant::now();
-    loop {
-        if control.running().is_err() {
-            return Waited::Stopped;
-        }
-        match tokio::time::timeout(TICK, &mut future).await {
-            Ok(done) => return Waited::Done(done),
-            Err(_) if start.elapsed() >= stall => return Waited::Stalled,
-            Err(_) => {}
-        }
     }
 }

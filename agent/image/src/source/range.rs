@@ -4,6 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ContentRange {
     pub(super) first: u64,
+    pub(super) last: u64,
     pub(super) total: Option<u64>,
 }
 
@@ -17,7 +18,11 @@ impl ContentRange {
             "*" => None,
             total => Some(total.parse().ok()?),
         };
-        (first <= last && total.is_none_or(|total| last < total)).then_some(Self { first, total })
+        (first <= last && total.is_none_or(|total| last < total)).then_some(Self {
+            first,
+            last,
+            total,
+        })
     }
 }
 
@@ -32,6 +37,7 @@ mod tests {
             parse("bytes 5-9/10"),
             Some(ContentRange {
                 first: 5,
+                last: 9,
                 total: Some(10)
             })
         );
@@ -39,6 +45,7 @@ mod tests {
             parse("bytes 5-9/*"),
             Some(ContentRange {
                 first: 5,
+                last: 9,
                 total: None
             })
         );

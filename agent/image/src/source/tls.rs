@@ -38,10 +38,9 @@ pub(super) fn config(options: &HttpOptions) -> Result<ClientConfig, Error> {
         .with_safe_default_protocol_versions()
         .map_err(|error| fail("set up TLS".to_owned()).caused_by(error))?;
     if options.insecure {
-        let verifier = Arc::new(AcceptAny(provider));
         let builder = builder
             .dangerous()
-            .with_custom_certificate_verifier(verifier);
+            .with_custom_certificate_verifier(accept_any(provider));
         return Ok(builder.with_no_client_auth());
     }
     let mut roots = RootCertStore::empty();
@@ -69,8 +68,12 @@ pub(super) fn config(options: &HttpOptions) -> Result<ClientConfig, Error> {
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Accepts every certificate: the operator switched verification off. The
-/// image's digest still decides what is written.
+/// A verifier that accepts every certificate: the operator switched
+/// verification off. An image's digest still decides what is written.
+pub(crate) fn accept_any(provider: Arc<CryptoProvider>) -> Arc<dyn ServerCertVerifier> {
+    Arc::new(AcceptAny(provider))
+}
+
 #[derive(Debug)]
 struct AcceptAny(Arc<CryptoProvider>);
 

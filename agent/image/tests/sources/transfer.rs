@@ -1,0 +1,120 @@
+//! One server: ranges, lengths, addresses.
+
+use std::net::TcpListener;
+use std::time::Duration;
+use std::time::Instant;
+
+use wrought_image::ErrorKind;
+use wrought_image::write;
+
+use crate::ask;
+use crate::fetch;
+use crate::scripted::Reply;
+use crate::scripted::Scripted;
+use crate::support::MIB;
+use crate::support::disk;
+
+#[test]
+fn a_server_may_send_less_than_was_asked_for() {
+    let image = disk(5 * MIB, 1);
+    let bytes = image.clone();
+    let server = Scripted::start(move |asked| match asked.range() {
+        None => Reply::body(&bytes).cut(MIB),
+        Some((first, _)) => Reply::part(&bytes, first, (first + MIB / 2).min(bytes.len())),
+    });
+    let start = Instant::now();
+    let report = fetch(&[&server.url("/x")], &image, |request| {
+        request.retry.delay = Duration::from_secs(2);
+    })
+    .unwrap();
+    assert!(report.connections > 8, "{}", report.connections);
+    assert!(
+        start.elapsed() < Duration::from_secs(10),
+        "a part is no failure and needs no pause but the one after the cut"
+    );
+}
+
+#[test]
+fn more_bytes_than_announced_are_a_failure() {
+    let image = disk(3 * MIB, 2);
+    let bytes = image.clone();
+    // The length is known from the first answer; the second has no length
+    // and goes on behind the end.
+    let server = Scripted::start(move |asked| match asked.number {
+        0 => Reply::body(&bytes).cut(MIB),
+        _ => Reply::body(&[&bytes[..], b"more"].concat()).chunked(),
+    });
+    let error = fetch(&[&server.url("/x")], &image, |_| {}).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Source);
+    assert!(
+        error.to_string().contains("longer than was announced"),
+        "{error}"
+    );
+}
+
+#[test]
+fn fewer_bytes_than_announced_are_a_failure() {
+    let image = disk(3 * MIB, 3);
+    let bytes = image.clone();
+    let server = Scripted::start(move |asked| match asked.number {
+        0 => Reply::body(&bytes).cut(MIB),
+        _ => Reply::body(&bytes[..2 * MIB]).chunked(),
+    });
+    let error = fetch(&[&server.url("/x")], &image, |_| {}).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Source);
+    assert!(
+        error.chain().contains("ended early, 3145728 bytes"),
+        "{}",
+        error.chain()
+    );
+}
+
+#[test]
+fn an_image_that_shrank_is_said_to_have() {
+    let image = disk(3 * MIB, 4);
+    let bytes = image.clone();
+    let server = Scripted::start(move |asked| match asked.number {
+        0 => Reply::body(&bytes).cut(2 * MIB),
+        _ => Reply::new(416).header("content-range", "bytes */1000"),
+    });
+    let error = fetch(&[&server.url("/x")], &image, |_| {}).unwrap_err();
+    assert!(error.to_string().contains("became shorter"), "{error}");
+}
+
+#[test]
+fn the_bytes_are_asked_for_as_they_are() {
+    let image = disk(2 * MIB, 5);
+    let bytes = image.clone();
+    let server = Scripted::start(move |asked| {
+        assert_eq!(asked.header("accept-encoding"), Some("identity"));
+        assert_eq!(asked.header("referer"), None);
+        Reply::ranged(asked, &bytes)
+    });
+    fetch(&[&server.url("/x")], &image, |_| {}).unwrap();
+}
+
+#[test]
+fn a_literal_ipv6_address_is_a_host() {
+    let Ok(listener) = TcpListener::bind("[::1]:0") else {
+        return; // no IPv6 here
+    };
+    let image = disk(2 * MIB, 6);
+    let bytes = image.clone();
+    let server = Scripted::on(listener, move |asked| Reply::ranged(asked, &bytes));
+    assert!(server.base.starts_with("http://[::1]:"));
+    fetch(&[&server.url("/x")], &image, |_| {}).unwrap();
+}
+
+#[test]
+fn file_urls_name_local_files() {
+    let image = disk(2 * MIB, 7);
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a b%.raw"), &image).unwrap();
+    let url = format!("file://{}/a%20b%25.raw", dir.path().display());
+    fetch(&[&url], &image, |_| {}).unwrap();
+
+    let target = dir.path().join("disk");
+    let error = write(&ask(&["file://server/x"], &image, &target, |_| {})).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Request);
+    assert!(error.to_string().contains("file:///PATH"), "{error}");
+}
