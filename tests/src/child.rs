@@ -30,6 +30,13 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .process_group(0);
+    tie(command.as_std_mut());
+    command
+}
+
+/// Has the process of `command` die with the thread that starts it.
+pub fn tie(command: &mut std::process::Command) {
+    use std::os::unix::process::CommandExt;
     let parent = getpid();
     // SAFETY: between fork and exec only prctl and getppid are called, which
     // are async-signal-safe and allocate nothing.
@@ -42,7 +49,6 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
             Ok(())
         });
     }
-    command
 }
 
 /// A long-running child with its output in a file.

@@ -94,11 +94,8 @@ struct Test {
 #[derive(Debug, clap::Args)]
 struct Bench {
     /// What is measured.
-    #[arg(value_enum)]
+    #[command(subcommand)]
     kind: bench::Kind,
-    /// One JSON object instead of a table.
-    #[arg(long)]
-    json: bool,
 }
 
 fn main() -> ExitCode {
@@ -138,11 +135,9 @@ fn run(command: Command) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Test(test) => block_on(runner::run(test.filter, test.all, test.jobs)),
-        Command::Bench(options) => block_on(async move {
-            bench::run(options.kind, options.json)
-                .await
-                .map(|()| ExitCode::SUCCESS)
-        }),
+        Command::Bench(options) => {
+            block_on(async move { bench::run(options.kind).await.map(|()| ExitCode::SUCCESS) })
+        }
         Command::Scenario { name } => {
             let port = HostPort::bind(0)?;
             let scenario = scenarios::find(&name)?;

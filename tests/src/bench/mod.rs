@@ -4,55 +4,82 @@
 pub mod api;
 pub mod files;
 pub mod image;
+pub mod ironic;
+pub mod load;
 pub mod process;
+pub mod serving;
+pub mod stop;
+
+use std::path::PathBuf;
 
 use anyhow::Context;
 use anyhow::Result;
 use serde_json::Value;
 
+use self::stop::Stop;
 use crate::paths::Paths;
 use crate::paths::existing;
 
 /// What can be measured.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+#[derive(Debug, Clone, clap::Subcommand)]
 pub enum Kind {
     /// The data path against what one would type without it.
-    Image,
+    Image(image::Options),
     /// The server: requests per second, memory.
-    Api,
+    Api(Plain),
+}
+
+/// Options of a benchmark that has no others.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Plain {
+    /// One JSON object instead of a table.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Measures and prints.
-pub async fn run(kind: Kind, as_json: bool) -> Result<()> {
+pub async fn run(kind: Kind) -> Result<()> {
     let paths = Paths::find()?;
-    let target = paths.binary("wrought-harness")?;
-    let target = target
-        .ancestors()
-        .nth(2)
-        .context("the harness lies in no target folder")?;
     std::fs::create_dir_all(&paths.runs)?;
-    // Below the target folder: `/tmp` may be a memory filesystem.
-    let work = tempfile::Builder::new()
-        .prefix("bench-")
-        .tempdir_in(&paths.runs)?;
-    let found = match kind {
-        Kind::Image => {
-            let agent = target.join("x86_64-unknown-linux-musl/release/wrought-agent");
-            let agent = existing(agent, "cargo xtask bench image")?;
-            let folder = work.path().to_owned();
-            tokio::task::spawn_blocking(move || image::run(&folder, &agent)).await??
+    match kind {
+        Kind::Image(options) => image(&paths, options).await,
+        Kind::Api(options) => {
+            // Below the target folder: `/tmp` may be a memory filesystem.
+            let work = tempfile::Builder::new()
+                .prefix("bench-")
+                .tempdir_in(&paths.runs)?;
+            let server = binaries(&paths)?.join("release/wrought");
+            let server = existing(server, "cargo xtask bench api")?;
+            print(&api::run(work.path(), &server).await?, options.json);
+            Ok(())
         }
-        Kind::Api => {
-            let server = existing(target.join("release/wrought"), "cargo xtask bench api")?;
-            api::run(work.path(), &server).await?
-        }
-    };
+    }
+}
+
+/// The measuring blocks, so it has a thread of its own; when this is dropped
+/// early, so is what it runs, and it gives back what it holds.
+async fn image(paths: &Paths, options: image::Options) -> Result<()> {
+    let stop = Stop::default();
+    let _guard = stop.guard();
+    let bench = image::Bench::new(paths, &binaries(paths)?, options, stop)?;
+    tokio::task::spawn_blocking(move || bench.run()).await?
+}
+
+/// Cargo's target folder, which this harness was started from.
+fn binaries(paths: &Paths) -> Result<PathBuf> {
+    let own = paths.binary("wrought-harness")?;
+    let target = own.ancestors().nth(2);
+    Ok(target
+        .context("the harness lies in no target folder")?
+        .to_owned())
+}
+
+fn print(found: &Value, as_json: bool) {
     if as_json {
         println!("{found}");
     } else {
-        print_table(&found);
+        print_table(found);
     }
-    Ok(())
 }
 
 /// Prints one `name value` line per figure, objects in lists after a blank
