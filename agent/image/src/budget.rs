@@ -3,10 +3,12 @@
 use wrought_formats::qcow2;
 use wrought_formats::qcow2::Compression;
 
+use crate::container::Container;
 use crate::error::Error;
 use crate::error::ErrorKind;
 use crate::error::Stage;
 use crate::qcow2::Limits;
+use crate::request::LEAST_MEMORY;
 use crate::worker::Sizes;
 
 const MIB: u64 = 1 << 20;
@@ -27,6 +29,53 @@ fn other(memory: u64) -> u64 {
     (memory / 5).clamp(3 * MIB, 12 * MIB)
 }
 
+/// Blocks of compressed bytes between fetching, hashing and decoding them.
+pub(crate) const PACKED_BLOCKS: usize = 4;
+
+/// The budget, or what a container leaves of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Memory {
+    /// Bytes of the whole budget, for messages.
+    total: u64,
+    /// Bytes that can be shared out.
+    left: u64,
+}
+
+impl Memory {
+    /// All of `total` bytes.
+    pub(crate) fn new(total: u64) -> Self {
+        Self { total, left: total }
+    }
+
+    /// What is left beside a container's decoder and its blocks.
+    pub(crate) fn beside(self, container: Container) -> Result<Self, Error> {
+        let blocks = PACKED_BLOCKS as u64 * self.block();
+        let need = container.memory + blocks;
+        if self.left >= need + LEAST_MEMORY {
+            let left = self.left - need;
+            return Ok(Self { left, ..self });
+        }
+        let text = format!(
+            "decoding the {} image needs a window of {} MiB, about {} MiB of memory together, the \
+             budget is {} MiB (--memory)",
+            container.kind.format(),
+            container.memory.div_ceil(MIB),
+            (need + LEAST_MEMORY).div_ceil(MIB),
+            self.total / MIB
+        );
+        Err(Error::new(ErrorKind::Memory, Stage::Check, text))
+    }
+
+    /// Bytes of a block, which must be known before the image is.
+    pub(crate) fn block(self) -> u64 {
+        if self.total >= 32 * MIB {
+            1 << 20
+        } else {
+            256 << 10
+        }
+    }
+}
+
 /// How one write uses its memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Budget {
@@ -40,19 +89,11 @@ pub(crate) struct Budget {
     pub(crate) limits: Limits,
 }
 
-/// Bytes of a block, which must be known before the image is.
-pub(crate) fn block_size(memory: u64) -> usize {
-    if memory >= 32 * MIB {
-        1 << 20
-    } else {
-        256 << 10
-    }
-}
-
 impl Budget {
     /// For an image that is written as it is.
-    pub(crate) fn raw(memory: u64) -> Self {
-        let block = block_size(memory) as u64;
+    pub(crate) fn raw(memory: Memory) -> Self {
+        let block = memory.block();
+        let memory = memory.left;
         let left = memory.saturating_sub(other(memory) + ENDS + WORKERS * BOUNCE);
         Self {
             blocks: (left / block).clamp(SPARE_BLOCKS + 3, MOST_BLOCKS) as usize,
@@ -71,8 +112,12 @@ impl Budget {
     }
 
     /// For a qcow2 image: fewer workers where clusters are large.
-    pub(crate) fn qcow2(memory: u64, header: &qcow2::Header) -> Result<Self, Error> {
-        let block = block_size(memory) as u64;
+    pub(crate) fn qcow2(memory: Memory, header: &qcow2::Header) -> Result<Self, Error> {
+        let block = memory.block();
+        let Memory {
+            total,
+            left: memory,
+        } = memory;
         let cluster = header.cluster_size();
         let scratch = cluster.max(block.min(MIB / 2));
         // A worker's copy of a compressed cluster that spans blocks. A table
@@ -112,11 +157,11 @@ impl Budget {
             });
         }
         let need = other(memory) + ENDS + window + worker + SPARE_BLOCKS * block;
-        let need = (need * 4 / 3).div_ceil(MIB);
+        let need = (need * 4 / 3 + (total - memory)).div_ceil(MIB);
         let text = format!(
             "an image with clusters of {cluster} bytes needs about {need} MiB of memory, the budget \
              is {} MiB (--memory)",
-            memory / MIB
+            total / MIB
         );
         Err(Error::new(ErrorKind::Memory, Stage::Check, text))
     }
@@ -142,7 +187,7 @@ mod tests {
         for memory in [16, 24, 32, 48, 64, 512] {
             for bits in 9..=21 {
                 header.cluster_bits = bits;
-                let Ok(budget) = Budget::qcow2(memory * MIB, &header) else {
+                let Ok(budget) = Budget::qcow2(Memory::new(memory * MIB), &header) else {
                     assert!(memory < 32 && bits > 17, "{memory} MiB, {bits} bits");
                     continue;
                 };
@@ -153,7 +198,7 @@ mod tests {
                     + ENDS;
                 assert!(used <= memory * MIB, "{memory} MiB, {bits} bits: {used}");
             }
-            let raw = Budget::raw(memory * MIB);
+            let raw = Budget::raw(Memory::new(memory * MIB));
             assert!(raw.blocks as u64 * raw.limits.block <= memory * MIB);
         }
     }

@@ -9,7 +9,9 @@ use wrought_formats::detect::Format;
 use wrought_formats::qcow2::Header;
 
 use crate::budget::Budget;
+use crate::budget::Memory;
 use crate::buffer::Block;
+use crate::container::Container;
 use crate::error::Error;
 use crate::error::ErrorKind;
 use crate::error::Stage;
@@ -35,17 +37,22 @@ impl Decoder {
     /// fixes the image's extent where it is known. Nothing is written here.
     pub(crate) fn choose(
         request: &WriteRequest,
+        container: Option<Container>,
+        memory: Memory,
         first: &Block,
         total: Option<u64>,
         sink: &Sink<'_>,
     ) -> Result<(Self, Budget), Error> {
         let found = examine(first.bytes())?;
         let format = found.format;
+        let outer = container.map(|container| container.kind.format());
         if let Some(declared) = request.format
             && declared != format
+            && Some(declared) != outer
         {
+            let inside = outer.map_or(String::new(), |outer| format!(" inside of {outer}"));
             return Err(refuse(format!(
-                "the image was declared to be {declared} but its content is {format}"
+                "the image was declared to be {declared} but its content is {format}{inside}"
             )));
         }
         if let Some(allowed) = &request.allowed_formats
@@ -59,7 +66,7 @@ impl Decoder {
         }
         if format == Format::Qcow2 {
             let header = Header::parse(first.bytes(), total).map_err(refused)?;
-            let budget = Budget::qcow2(request.memory, &header)?;
+            let budget = Budget::qcow2(memory, &header)?;
             sink.set_extent(header.virtual_size)?;
             let placer = Placer::new(header, budget.limits)?;
             return Ok((Self::Qcow2(Box::new(placer)), budget));
@@ -68,7 +75,7 @@ impl Decoder {
         if let Some(total) = total {
             sink.set_extent(total)?;
         }
-        Ok((Self::Raw(Raw::default()), Budget::raw(request.memory)))
+        Ok((Self::Raw(Raw::default()), Budget::raw(memory)))
     }
 
     /// The format that is decoded.
@@ -93,6 +100,25 @@ impl Decoder {
                 placer.block(block, jobs)
             }
         }
+    }
+
+    /// Refuses a container that decodes to more than an image for this disk
+    /// can hold; for raw images the sink does.
+    pub(crate) fn check_unpacked(&self, bytes: u64, sink: &Sink<'_>) -> Result<(), Error> {
+        let Self::Qcow2(_) = self else {
+            return Ok(());
+        };
+        let disk = sink.extent().unwrap_or(0).max(sink.target.size());
+        // Tables and snapshots come on top of the disk's own bytes.
+        let limit = disk.saturating_mul(2).saturating_add(64 << 20);
+        if bytes <= limit {
+            return Ok(());
+        }
+        let text = format!(
+            "the qcow2 image inside of the compressed one is larger than {limit} bytes, too much \
+             for a disk of {disk} bytes; convert it once with 'qemu-img convert -O qcow2'"
+        );
+        Err(Error::new(ErrorKind::TooLarge, Stage::Decode, text))
     }
 
     /// Ends a pass over a source of `end` bytes.
@@ -139,8 +165,8 @@ pub(crate) fn examine(head: &[u8]) -> Result<Detection, Error> {
         )),
         packed @ (Format::Gzip | Format::Xz | Format::Zstd | Format::Bzip2) => {
             Err(refuse(format!(
-                "the image is compressed as a whole ({packed}); decompress it and publish it as raw or \
-             qcow2"
+                "the image is compressed twice, the second time as {packed}; compress it once, or \
+                 publish it as qcow2"
             )))
         }
         other => Err(refuse(format!(

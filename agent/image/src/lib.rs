@@ -17,6 +17,7 @@ mod cancel;
 mod checksum;
 pub mod cli;
 mod cluster;
+mod container;
 mod control;
 mod decoder;
 mod error;

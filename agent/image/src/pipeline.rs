@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -14,10 +15,17 @@ use std::thread::ScopedJoinHandle;
 
 use wrought_formats::detect::Format;
 
+use crate::budget::Memory;
+use crate::budget::PACKED_BLOCKS;
 use crate::buffer::Block;
 use crate::buffer::Pool;
 use crate::checksum::Expected;
 use crate::checksum::Hasher;
+use crate::container;
+use crate::container::BlockReader;
+use crate::container::Container;
+use crate::container::Limits;
+use crate::container::Unpack;
 use crate::control::Control;
 use crate::control::Stopped;
 use crate::decoder::Decoder;
@@ -38,11 +46,14 @@ use crate::worker::Jobs;
 
 /// More blocks or jobs than ever wait; the pool and the disk are the bounds.
 const BLOCK_QUEUE: usize = 256;
+/// Decoded blocks before the image is known, and the budget shared out.
+const FIRST_BLOCKS: usize = 2;
 /// Jobs that may wait for a writer.
 const JOB_QUEUE: usize = 512;
 
 /// What the streaming part found out.
 pub(crate) struct Streamed {
+    pub(crate) container: Option<Format>,
     pub(crate) format: Format,
     pub(crate) source: String,
     pub(crate) bytes_in: u64,
@@ -60,9 +71,14 @@ pub(crate) fn stream(
     control: &Control,
     meter: &mut Meter,
 ) -> Result<Streamed, Error> {
+    // At most 1 MiB.
+    let block = Memory::new(request.memory).block() as usize;
     let run = Run {
-        pool: Pool::new(crate::budget::block_size(request.memory), 4),
+        pool: Pool::new(block, PACKED_BLOCKS),
         blocks: Queue::new(BLOCK_QUEUE),
+        unpacked_pool: Pool::new(block, FIRST_BLOCKS),
+        unpacked: Queue::new(BLOCK_QUEUE),
+        enough: AtomicBool::new(false),
         to_hash: Queue::new(BLOCK_QUEUE),
         jobs: Queue::new(JOB_QUEUE),
         control,
@@ -86,9 +102,17 @@ pub(crate) fn stream(
     }
 }
 
+type Unpacker<'scope> = ScopedJoinHandle<'scope, Result<(), Stopped>>;
+
 struct Run<'a> {
+    /// For the source's bytes.
     pool: Arc<Pool>,
     blocks: Queue<Arc<Block>>,
+    /// For what a container decodes to.
+    unpacked_pool: Arc<Pool>,
+    unpacked: Queue<Arc<Block>>,
+    /// Nothing more of the source is needed in this pass.
+    enough: AtomicBool,
     to_hash: Queue<Arc<Block>>,
     jobs: Queue<Job>,
     control: &'a Control,
@@ -116,34 +140,50 @@ impl Run<'_> {
         let hasher = spawn(scope, self.control, "hash", move || self.hash(algorithm))?;
 
         // The hashed pass.
-        let mut decoder: Option<Decoder> = None;
-        let mut end = 0;
-        while let Some(block) = self.next_block(meter)? {
-            end = block.end();
-            let decoder = match &mut decoder {
-                Some(decoder) => decoder,
-                None => {
-                    let (chosen, budget) = Decoder::choose(request, &block, self.total(), sink)?;
-                    self.pool.grow(budget.blocks);
-                    sink.target.zero_ends()?;
-                    for number in 0..budget.workers {
-                        let sizes = budget.sizes;
-                        let name = format!("write-{number}");
-                        spawn(scope, self.control, &name, move || {
-                            worker::run(jobs, sink, sizes)
-                        })?;
-                    }
-                    decoder.insert(chosen)
-                }
-            };
-            decoder.block(block, sink, jobs)?;
-        }
-        let Some(mut decoder) = decoder else {
+        let Some(first) = self.next_block(&self.blocks, meter)? else {
             let text = format!("the image {name} is empty");
             return Err(Error::new(ErrorKind::Format, Stage::Fetch, text).into());
         };
+        let mut memory = Memory::new(request.memory);
+        let container = container::recognise(first.bytes())?;
+        let mut unpacker = None;
+        let (feed, first) = match container {
+            None => (&self.blocks, first),
+            Some(container) => {
+                memory = memory.beside(container)?;
+                let reader = BlockReader::new(Some(first), &self.blocks, self.control);
+                unpacker = Some(self.unpack(scope, container, reader, Limits::All)?);
+                let Some(first) = self.next_block(&self.unpacked, meter)? else {
+                    let text = format!("the image {name} decompresses to nothing");
+                    return Err(Error::new(ErrorKind::Format, Stage::Decode, text).into());
+                };
+                (&self.unpacked, first)
+            }
+        };
+        let total = self.total().filter(|_| container.is_none());
+        let (mut decoder, budget) =
+            Decoder::choose(request, container, memory, &first, total, sink)?;
+        let pool = container.map_or(&self.pool, |_| &self.unpacked_pool);
+        pool.grow(budget.blocks);
+        sink.target.zero_ends()?;
+        for number in 0..budget.workers {
+            let sizes = budget.sizes;
+            let name = format!("write-{number}");
+            spawn(scope, self.control, &name, move || {
+                worker::run(jobs, sink, sizes)
+            })?;
+        }
+        let mut end = first.end();
+        decoder.block(first, sink, jobs)?;
+        while let Some(block) = self.next_block(feed, meter)? {
+            end = block.end();
+            if container.is_some() {
+                decoder.check_unpacked(end, sink)?;
+            }
+            decoder.block(block, sink, jobs)?;
+        }
         decoder.end_pass(end, sink, jobs)?;
-        let mut source = joined(fetcher)??;
+        let (mut source, bytes_in) = joined(fetcher)??;
         let digest = joined(hasher)??;
         if digest != expected.hex {
             return Err(mismatch(&name, expected, &digest).into());
@@ -151,11 +191,27 @@ impl Run<'_> {
 
         // Whatever could not be placed when it passed.
         while let Some(ranges) = decoder.next_pass()? {
+            // The last one may still be dropping blocks.
+            if let Some(unpacker) = unpacker.take() {
+                joined(unpacker)??;
+            }
             self.blocks.reopen();
+            let ranges = match container {
+                None => ranges,
+                Some(container) => {
+                    self.unpacked.reopen();
+                    self.enough.store(false, Ordering::Release);
+                    let reader = BlockReader::new(None, &self.blocks, self.control);
+                    let limits = Limits::Ranges { ranges, end };
+                    unpacker = Some(self.unpack(scope, container, reader, limits)?);
+                    // The only way to the middle is from the start.
+                    vec![0..bytes_in]
+                }
+            };
             let fetcher = spawn(scope, self.control, "fetch-again", move || {
-                self.fetch(source, &ranges, end)
+                self.fetch(source, &ranges, bytes_in)
             })?;
-            while let Some(block) = self.next_block(meter)? {
+            while let Some(block) = self.next_block(feed, meter)? {
                 decoder.block(block, sink, jobs)?;
             }
             decoder.end_pass(end, sink, jobs)?;
@@ -166,10 +222,31 @@ impl Run<'_> {
             self.tick(meter);
         }
         Ok(Streamed {
+            container: container.map(|container| container.kind.format()),
             format,
             source: name,
-            bytes_in: end,
+            bytes_in,
             digest,
+        })
+    }
+
+    /// Starts the thread that decodes a container.
+    fn unpack<'scope, 'env>(
+        &'env self,
+        scope: &'scope Scope<'scope, 'env>,
+        container: Container,
+        reader: BlockReader<'env>,
+        limits: Limits,
+    ) -> Result<Unpacker<'scope>, Error> {
+        let unpack = Unpack {
+            container,
+            pool: &self.unpacked_pool,
+            out: &self.unpacked,
+            control: self.control,
+            enough: &self.enough,
+        };
+        spawn(scope, self.control, "unpack", move || {
+            unpack.run(reader, &limits)
         })
     }
 
@@ -186,10 +263,14 @@ impl Run<'_> {
     }
 
     /// Waits for a block; `None` at the end of the pass.
-    fn next_block(&self, meter: &mut Meter) -> Result<Option<Arc<Block>>, Halt> {
+    fn next_block(
+        &self,
+        feed: &Queue<Arc<Block>>,
+        meter: &mut Meter,
+    ) -> Result<Option<Arc<Block>>, Halt> {
         loop {
             self.tick(meter);
-            match self.blocks.pop(self.control)? {
+            match feed.pop(self.control)? {
                 Popped::Item(block) => return Ok(Some(block)),
                 Popped::Idle => {}
                 Popped::Closed => return Ok(None),
@@ -204,7 +285,8 @@ impl Run<'_> {
     }
 
     /// Reads the source from start to end, for the hash and the decoder.
-    fn fetch_all(&self, mut source: Box<dyn Source>) -> Result<Box<dyn Source>, Halt> {
+    /// Gives the source back, and its length.
+    fn fetch_all(&self, mut source: Box<dyn Source>) -> Result<(Box<dyn Source>, u64), Halt> {
         let mut offset = 0;
         loop {
             let Some(block) = self.fill(&mut *source, offset, u64::MAX)? else {
@@ -217,7 +299,7 @@ impl Run<'_> {
         }
         self.to_hash.close();
         self.blocks.close();
-        Ok(source)
+        Ok((source, offset))
     }
 
     /// Reads `ranges` of the source, which is `end` bytes long.
@@ -231,7 +313,7 @@ impl Run<'_> {
             let stop = range.end.min(end);
             source.seek(range.start, Some(stop));
             let mut offset = range.start;
-            while offset < stop {
+            while offset < stop && !self.enough.load(Ordering::Acquire) {
                 let Some(block) = self.fill(&mut *source, offset, stop)? else {
                     let text = format!("{} became shorter while it was read", source.name());
                     return self.failed(Error::new(ErrorKind::Source, Stage::Fetch, text));

@@ -11,6 +11,8 @@ use crate::request::Algorithm;
 pub struct WriteReport {
     /// Format of the image, found by content.
     pub format: Format,
+    /// What the image was compressed with as a whole, if it was.
+    pub container: Option<Format>,
     /// The URL or path that was read, without credentials.
     pub source: String,
     /// Bytes read in the hashed pass: the size of the source.

@@ -103,6 +103,7 @@ fn steps(
     meter.tick(Stage::Finish, streamed.bytes_in, total, extent);
     Ok(WriteReport {
         format: streamed.format,
+        container: streamed.container,
         source: streamed.source,
         bytes_in: streamed.bytes_in,
         bytes_out: extent,
