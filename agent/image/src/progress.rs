@@ -23,6 +23,9 @@ pub struct Progress {
     pub rate: u64,
     /// 0 to 100, when the total is known.
     pub percent: Option<u8>,
+    /// Seconds until the source will have been read at this rate, when both
+    /// are known.
+    pub eta: Option<u64>,
 }
 
 /// Receives progress, at most a few times a second, from the thread that
@@ -104,6 +107,9 @@ impl Meter {
             let percent = u128::from(bytes_in.min(total)) * 100 / u128::from(total);
             u8::try_from(percent).unwrap_or(100)
         });
+        let eta = total
+            .map(|total| total.saturating_sub(bytes_in))
+            .and_then(|left| left.checked_div(rate));
         function.call(&Progress {
             stage,
             bytes_in,
@@ -111,6 +117,7 @@ impl Meter {
             bytes_out,
             rate,
             percent,
+            eta,
         });
     }
 }
@@ -138,5 +145,6 @@ mod tests {
         );
         assert_eq!(seen[1].percent, Some(100));
         assert_eq!(seen[1].bytes_out, 400);
+        assert_eq!(seen[0].eta, None, "nothing is known of the rate yet");
     }
 }

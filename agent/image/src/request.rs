@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::client::danger::ServerCertVerifier;
 use wrought_formats::detect::Format;
 
 use crate::cancel::CancelToken;
@@ -178,8 +179,8 @@ pub struct HttpOptions {
     /// Accept any server certificate (`ipa-insecure`). The digest still
     /// decides.
     pub insecure: bool,
-    /// A ready TLS configuration; replaces the two fields above.
-    pub tls: Option<Arc<rustls::ClientConfig>>,
+    /// Verifiers whose word counts beside that of the authorities.
+    pub also_trusted: Vec<Arc<dyn ServerCertVerifier>>,
     /// HTTP basic authentication.
     pub basic_auth: Option<BasicAuth>,
     /// A ready `Authorization` header value, such as a bearer token.

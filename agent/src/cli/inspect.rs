@@ -6,17 +6,17 @@ use clap::Args;
 use wrought_image::cli::InspectArgs;
 use wrought_image::cli::run_inspect;
 
-use super::write::Trust;
+use super::server::Server;
 
 #[derive(Debug, Args)]
 pub(super) struct Inspect {
-    /// The image: http://, https://, file:// or a path.
+    /// The image: http://, https://, oci://, file:// or a path.
     image: String,
     /// One JSON object on standard output.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    trust: Trust,
+    server: Server,
 }
 
 impl Inspect {
@@ -24,7 +24,7 @@ impl Inspect {
         ExitCode::from(run_inspect(&InspectArgs {
             image: self.image,
             json: self.json,
-            trust: self.trust.into(),
+            server: self.server.into(),
         }))
     }
 }

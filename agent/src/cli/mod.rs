@@ -5,6 +5,7 @@
 
 mod inspect;
 mod run;
+mod server;
 mod write;
 
 use std::process::ExitCode;
@@ -122,5 +123,14 @@ mod tests {
         ];
         let write = Arguments::try_parse_from(write).unwrap();
         assert!(matches!(write.command, Some(Command::Write(_))));
+        let all = "write --image oci://h/n@sha256:1 --image u2 --device d --ca a --ca-file b \
+                   --user u:p --registry-auth-file f --plain-http-registry --http-proxy p \
+                   --https-proxy p --no-proxy n --insecure --allow-md5 --checksum-type sha512 \
+                   --verify-after-write --memory 64 --disk-format raw --json -q";
+        let all = std::iter::once("wrought-agent").chain(all.split_whitespace());
+        let all = Arguments::try_parse_from(all).unwrap();
+        assert!(!format!("{all:?}").contains("u:p"), "a secret is shown");
+        let inspect = ["wrought-agent", "inspect", "u", "--json", "--bearer", "t"];
+        assert!(Arguments::try_parse_from(inspect).is_ok());
     }
 }

@@ -115,18 +115,28 @@ fn runtime() -> std::io::Result<Runtime> {
 }
 
 /// Reads the CA that `ipa-cafile` names, unless something else says what to
-/// trust.
+/// trust, and the image servers' of `ipa-image-cafile`.
 fn with_ca_file(mut params: Params) -> Result<Params, Failure> {
     if params.trust == Trust::Nothing
-        && let Some(path) = params.get("ipa-cafile")
+        && let Some(pem) = ca_file(&params, "ipa-cafile")?
     {
-        let mut pem = String::new();
-        File::open(path)
-            .and_then(|file| file.take(CA_LIMIT).read_to_string(&mut pem))
-            .map_err(|error| format!("parameter ipa-cafile={path}: cannot be read: {error}"))?;
         params.trust = Trust::Pem(pem);
     }
+    if let Some(pem) = ca_file(&params, "ipa-image-cafile")? {
+        params.image_ca = Some(params.image_ca.unwrap_or_default() + &pem);
+    }
     Ok(params)
+}
+
+fn ca_file(params: &Params, key: &str) -> Result<Option<String>, Failure> {
+    let Some(path) = params.get(key) else {
+        return Ok(None);
+    };
+    let mut pem = String::new();
+    File::open(path)
+        .and_then(|file| file.take(CA_LIMIT).read_to_string(&mut pem))
+        .map_err(|error| format!("parameter {key}={path}: cannot be read: {error}"))?;
+    Ok(Some(pem))
 }
 
 /// The agent that PID 1 has started. It ends only with the machine; an exit
@@ -165,13 +175,15 @@ fn init_params() -> Result<Params, Failure> {
     let line = std::fs::read_to_string("/proc/cmdline")
         .map_err(|error| format!("/proc/cmdline cannot be read: {error}"))?;
     let mut words = Words::from_cmdline(&line);
-    let mut media_trust = None;
+    let (mut media_trust, mut image_ca) = (None, None);
     if words.get("boot_method") == Some("vmedia") {
         let media = vmedia::wait()?;
         words.merge(media.words);
         media_trust = media.trust;
+        image_ca = media.image_ca;
     }
     let mut params = Params::from_words(words)?;
+    params.image_ca = image_ca;
     if let Some(trust) = media_trust
         && params.trust != Trust::Insecure
     {

@@ -7,20 +7,25 @@ use clap::Args;
 use nix::sys::signal::SigSet;
 use nix::sys::signal::Signal;
 use wrought_image::CancelToken;
-use wrought_image::cli::TrustArgs;
 use wrought_image::cli::WriteArgs;
 use wrought_image::cli::run_write;
 
+use super::server::Server;
+
 #[derive(Debug, Args)]
 pub(super) struct Write {
-    /// The image: http://, https://, file:// or a path; repeatable, tried in
-    /// order.
+    /// The image: http://, https://, oci://, file:// or a path; repeatable,
+    /// tried in order, also when one dies in the middle of the image.
     #[arg(long = "image", value_name = "URL", required = true)]
     images: Vec<String>,
     /// Expected digest: sha256:HEX, sha512:HEX, plain hex, or the URL of a
-    /// sums file.
+    /// sums file. Only an image in a registry that is named by its digest
+    /// (oci://HOST/NAME@sha256:…) needs none.
     #[arg(long, value_name = "ALGO:HEX|URL")]
-    checksum: String,
+    checksum: Option<String>,
+    /// Algorithm of the digest, where a sums file holds several.
+    #[arg(long, value_name = "ALGO")]
+    checksum_type: Option<String>,
     /// Block device or plain file to write to.
     #[arg(long, value_name = "PATH")]
     device: PathBuf,
@@ -39,28 +44,11 @@ pub(super) struct Write {
     /// Accept MD5 digests.
     #[arg(long)]
     allow_md5: bool,
+    /// No progress bar and no report, only errors.
+    #[arg(long, short)]
+    quiet: bool,
     #[command(flatten)]
-    trust: Trust,
-}
-
-/// How image servers are trusted.
-#[derive(Debug, Args)]
-pub(super) struct Trust {
-    /// PEM file with a CA to trust beside the system's, repeatable.
-    #[arg(long = "ca-file", value_name = "PATH")]
-    ca_files: Vec<PathBuf>,
-    /// Do not check the image server's certificate; the digest still decides.
-    #[arg(long)]
-    insecure: bool,
-}
-
-impl From<Trust> for TrustArgs {
-    fn from(trust: Trust) -> Self {
-        Self {
-            ca_files: trust.ca_files,
-            insecure: trust.insecure,
-        }
-    }
+    server: Server,
 }
 
 impl Write {
@@ -69,14 +57,16 @@ impl Write {
         cancel_on_signals(cancel.clone());
         ExitCode::from(run_write(&WriteArgs {
             images: self.images,
-            checksum: Some(self.checksum),
+            checksum: self.checksum,
+            checksum_type: self.checksum_type,
             device: self.device,
             disk_format: self.disk_format,
             json: self.json,
             verify_after_write: self.verify_after_write,
             memory_mib: self.memory,
             allow_md5: self.allow_md5,
-            trust: self.trust.into(),
+            quiet: self.quiet,
+            server: self.server.into(),
             cancel,
         }))
     }

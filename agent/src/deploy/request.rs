@@ -1,6 +1,7 @@
 //! From `image_info` to a request of the data path.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -19,8 +20,10 @@ use wrought_wire::progress::Progress;
 
 use crate::command::CommandFailure;
 use crate::command::Context;
+use crate::params::Params;
 use crate::params::Trust;
 use crate::tls;
+use crate::tls::FingerprintVerifier;
 
 /// Reads the parameter; the error says what is missing, in the words of the
 /// agent that clients know.
@@ -46,7 +49,9 @@ pub(super) fn parse_image_info(args: &Map<String, Value>) -> Result<ImageInfo, S
     if info.urls.is_empty() {
         return Err("Image 'urls' list may not be empty.".to_owned());
     }
-    if checksum(&info).is_none() {
+    // A manifest that is named by its digest names the digest of the image.
+    let pinned = |url: &String| url.starts_with("oci://") && url.contains('@');
+    if checksum(&info).is_none() && !info.urls.iter().any(pinned) {
         return Err(
             "Image checksum is not available, either the 'checksum' field or the \
                     'os_hash_algo' and 'os_hash_value' fields pair must be set for image \
@@ -82,20 +87,24 @@ pub(super) fn build(
     device: &Path,
 ) -> Result<WriteRequest, CommandFailure> {
     let config = context.agent.node.config();
-    let (checksum, algorithm) = checksum(info)
-        .ok_or_else(|| CommandFailure::invalid_params("the image has no checksum"))?;
-    let remote = |url: &String| url.starts_with("http://") || url.starts_with("https://");
+    let remote = |url: &String| {
+        ["http://", "https://", "oci://"]
+            .iter()
+            .any(|scheme| url.starts_with(scheme))
+    };
     if context.agent.is_init && !info.urls.iter().all(remote) {
         return Err(CommandFailure::invalid_params(format!(
-            "image {}: only http:// and https:// URLs can be written from the ramdisk",
+            "image {}: only http://, https:// and oci:// URLs can be written from the ramdisk",
             info.id
         )));
     }
     let first = info.urls.first().cloned().unwrap_or_default();
     let mut request = WriteRequest::new(first, device);
     request.sources.clone_from(&info.urls);
-    request.checksum = Some(checksum);
-    request.checksum_algorithm = algorithm;
+    if let Some((checksum, algorithm)) = checksum(info) {
+        request.checksum = Some(checksum);
+        request.checksum_algorithm = algorithm;
+    }
     request.format = declared_format(info)?;
     request.allowed_formats = allowed_formats(config.as_ref());
     request.memory = context.agent.memory_budget;
@@ -103,12 +112,7 @@ pub(super) fn build(
         .as_ref()
         .and_then(|config| config.agent_md5_checksum_enable)
         .unwrap_or(false);
-    request.verify_after_write = context
-        .agent
-        .params
-        .flag("wrought-verify-after-write")
-        .map_err(|error| CommandFailure::invalid_params(error.to_string()))?
-        .unwrap_or(false);
+    request.verify_after_write = context.agent.params.verify_after_write;
     request.http = http_options(context, info, raw)?;
     let params = &context.agent.params;
     request.retry.attempts = params.download_retries.saturating_add(1);
@@ -130,6 +134,7 @@ pub(super) fn build(
             bytes_out: progress.bytes_out,
             rate: progress.rate,
             percent: progress.percent,
+            eta: progress.eta,
         });
     }));
     Ok(request)
@@ -144,21 +149,24 @@ fn declared_format(info: &ImageInfo) -> Result<Option<Format>, CommandFailure> {
     if declared.is_empty() || declared.eq_ignore_ascii_case("unknown") {
         return Ok(None);
     }
-    Format::from_name(declared).map(Some).ok_or_else(|| {
-        CommandFailure::invalid_params(format!(
+    match Format::from_name(declared) {
+        // How the file is packed says nothing of the disk in it.
+        Some(Format::Gzip | Format::Xz | Format::Zstd | Format::Bzip2) => Ok(None),
+        Some(format) => Ok(Some(format)),
+        None => Err(CommandFailure::invalid_params(format!(
             "image {}: disk_format is {declared:?}, expected raw, qcow2 or another that is known",
             info.id
-        ))
-    })
+        ))),
+    }
 }
 
+/// The formats of the lookup's list; names that we do not know allow nothing.
 fn allowed_formats(config: Option<&LookupConfig>) -> Option<Vec<Format>> {
     let permitted = config?.permitted_image_formats.as_ref()?;
-    let formats: Vec<Format> = permitted
+    let known = permitted
         .iter()
-        .filter_map(|name| Format::from_name(name.trim()))
-        .collect();
-    (!formats.is_empty()).then_some(formats)
+        .filter_map(|name| Format::from_name(name.trim()));
+    Some(known.collect())
 }
 
 fn http_options(
@@ -195,17 +203,27 @@ fn http_options(
         })?;
         http.authorization = Some(Secret::new(value));
     }
-    match &context.agent.params.trust {
+    trust_image_servers(&context.agent.params, &mut http);
+    Ok(http)
+}
+
+/// Image servers may have a CA of their own; one of the installation has a
+/// certificate of the installation's CA.
+fn trust_image_servers(params: &Params, http: &mut HttpOptions) {
+    let mut fingerprints = Vec::from_iter(params.image_ca_sha256);
+    match &params.trust {
         Trust::Nothing => {}
         Trust::Insecure => http.insecure = true,
-        trust => {
-            // An image server of the installation has a certificate of its CA.
-            let tls = tls::client_config(trust)
-                .map_err(|error| CommandFailure::execution(CommandFailure::chain(&error)))?;
-            http.tls = Some(std::sync::Arc::new(tls));
-        }
+        Trust::Fingerprint(digest) => fingerprints.push(*digest),
+        Trust::Pem(pem) => http.extra_ca_pem.push(pem.clone().into_bytes()),
     }
-    Ok(http)
+    if let Some(pem) = &params.image_ca {
+        http.extra_ca_pem.push(pem.clone().into_bytes());
+    }
+    for digest in fingerprints {
+        let verifier = FingerprintVerifier::new(digest, tls::provider());
+        http.also_trusted.push(Arc::new(verifier));
+    }
 }
 
 #[cfg(test)]
@@ -213,10 +231,18 @@ mod tests {
     use serde_json::Value;
     use serde_json::json;
     use wrought_image::Algorithm;
-
-    use super::checksum;
-    use super::parse_image_info;
+    use wrought_image::Format;
+    use wrought_image::HttpOptions;
     use wrought_wire::image::ImageInfo;
+    use wrought_wire::lookup::LookupConfig;
+
+    use super::allowed_formats;
+    use super::checksum;
+    use super::declared_format;
+    use super::parse_image_info;
+    use super::trust_image_servers;
+    use crate::params::Params;
+    use crate::params::Trust;
 
     fn parse(info: Value) -> Result<ImageInfo, String> {
         parse_image_info(json!({"image_info": info}).as_object().unwrap())
@@ -244,6 +270,70 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(checksum(&info).unwrap().1, None);
+    }
+
+    #[test]
+    fn a_registry_s_image_needs_no_checksum() {
+        let digest = "a".repeat(64);
+        let by_digest = format!("oci://r.test/os/disk@sha256:{digest}");
+        let info = parse(json!({"id": "disk", "urls": [by_digest]})).unwrap();
+        assert_eq!(checksum(&info), None);
+        let by_tag = parse(json!({"id": "disk", "urls": ["oci://r.test/os/disk:13"]}));
+        assert!(by_tag.unwrap_err().contains("checksum"));
+    }
+
+    #[test]
+    fn the_lookup_s_list_of_formats_is_a_bound() {
+        let config = |formats: Value| -> LookupConfig {
+            serde_json::from_value(json!({
+                "heartbeat_timeout": 300, "permitted_image_formats": formats,
+            }))
+            .unwrap()
+        };
+        let allowed = |formats| allowed_formats(Some(&config(formats)));
+        assert_eq!(
+            allowed(json!(["raw", "gpt", "qcow2", "iso"])),
+            Some(vec![Format::Raw, Format::Raw, Format::Qcow2, Format::Iso])
+        );
+        assert_eq!(allowed(json!(["future"])), Some(vec![]));
+        assert_eq!(allowed(json!(null)), None);
+        assert_eq!(allowed_formats(None), None);
+    }
+
+    #[test]
+    fn declared_formats_as_they_are_sent() {
+        let declared = |name: Option<&str>| {
+            declared_format(&ImageInfo {
+                disk_format: name.map(str::to_owned),
+                ..ImageInfo::default()
+            })
+        };
+        for name in [
+            None,
+            Some(""),
+            Some("unknown"),
+            Some("gz"),
+            Some("xz"),
+            Some("zst"),
+        ] {
+            assert_eq!(declared(name).unwrap(), None, "{name:?}");
+        }
+        assert_eq!(declared(Some("gpt")).unwrap(), Some(Format::Raw));
+        assert_eq!(declared(Some("QCOW2")).unwrap(), Some(Format::Qcow2));
+        assert!(declared(Some("tar")).is_err());
+    }
+
+    #[test]
+    fn image_servers_have_trust_of_their_own() {
+        let mut http = HttpOptions::default();
+        let mut params = Params::default();
+        params.trust = Trust::Fingerprint([1; 32]);
+        params.image_ca = Some("PEM".to_owned());
+        params.image_ca_sha256 = Some([2; 32]);
+        trust_image_servers(&params, &mut http);
+        assert_eq!(http.extra_ca_pem, [b"PEM".to_vec()]);
+        assert_eq!(http.also_trusted.len(), 2);
+        assert!(!http.insecure);
     }
 
     #[test]

@@ -106,7 +106,10 @@ pub(super) fn write_image(
         WithConfigDrive::No => None,
     };
     let disk = root::choose(context, node)?;
-    let expected = request::checksum(&info).map(|(checksum, _)| checksum);
+    let expected = request::checksum(&info)
+        .map(|(checksum, _)| checksum)
+        // A registry's image is told by its reference.
+        .or_else(|| info.urls.first().cloned());
     let before = state.same(&info.id, expected.as_deref(), &disk.path);
     let skipped = before.is_some();
     let written = match before {

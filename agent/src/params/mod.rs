@@ -7,9 +7,11 @@
 //! | `wrought-ca-sha256` | hex SHA-256 of the API CA's DER | – |
 //! | `ipa-cafile` | PEM file with the API's CA | – |
 //! | `ipa-insecure` | check no certificate of API and image servers | 0 |
+//! | `ipa-image-cafile` | PEM file with CAs of image servers, beside the API's | – |
+//! | `wrought-image-ca-sha256` | hex SHA-256 of the DER of an image server's CA, which the server sends | – |
 //! | `ipa-agent-token` | token that was made before the boot | – |
 //! | `BOOTIF` | the NIC that the firmware booted from | – |
-//! | `boot_method` | `vmedia`: read `PARAMS.TXT` and `CA.PEM` from the ISO | – |
+//! | `boot_method` | `vmedia`: read `PARAMS.TXT`, `CA.PEM` and `IMAGECA.PEM` from the ISO | – |
 //! | `ipa-heartbeat-interval` | fixed interval, seconds | from the lookup |
 //! | `ipa-lookup-timeout`, `-interval` | seconds | 600, 1 |
 //! | `ipa-listen-host`, `-port` | the command server | all, 9999 |
@@ -20,6 +22,7 @@
 //! | `ipa-image-download-connection-retry-interval` | pause between attempts, seconds | 10 |
 //! | `ipa-network-interface` | the NIC to use | – |
 //! | `wrought-memory` | budget of the data path, MiB | a quarter of the RAM, 48–512 |
+//! | `wrought-verify-after-write` | read the disk back before it is made bootable | 0 |
 //! | `ipa-debug` | log more | 0 |
 //!
 //! What is not listed stays readable by [`Params::get`].
@@ -60,6 +63,10 @@ pub struct Params {
     pub api_urls: Vec<String>,
     /// How the API proves that it is the API.
     pub trust: Trust,
+    /// CAs of image servers, PEM, beside what `trust` says.
+    pub image_ca: Option<String>,
+    /// The SHA-256 of the DER of an image server's CA, beside them.
+    pub image_ca_sha256: Option<[u8; 32]>,
     /// The token, when it was made before the boot.
     pub agent_token: Option<Secret>,
     /// The NIC that the firmware booted from.
@@ -94,6 +101,8 @@ pub struct Params {
     pub download_retry_interval: Duration,
     /// Budget of the data path in MiB, when given.
     pub memory_mib: Option<u64>,
+    /// Whether every written disk is read back.
+    pub verify_after_write: bool,
     /// Whether to log more.
     pub debug: bool,
     words: Words,
@@ -104,6 +113,8 @@ impl Default for Params {
         Self {
             api_urls: Vec::new(),
             trust: Trust::Nothing,
+            image_ca: None,
+            image_ca_sha256: None,
             agent_token: None,
             bootif: None,
             network_interface: None,
@@ -121,6 +132,7 @@ impl Default for Params {
             download_retries: 9,
             download_retry_interval: Duration::from_secs(10),
             memory_mib: None,
+            verify_after_write: false,
             debug: false,
             words: Words::default(),
         }

@@ -37,6 +37,8 @@ impl Params {
         Ok(Self {
             api_urls: api_urls(&words)?,
             trust: trust(&words)?,
+            image_ca: None,
+            image_ca_sha256: fingerprint(&words, "wrought-image-ca-sha256")?,
             agent_token: agent_token.map(Secret::new),
             bootif: value(&words, "BOOTIF", "01-aa-bb-cc-dd-ee-ff")?,
             network_interface: words.get("ipa-network-interface").map(str::to_owned),
@@ -67,6 +69,7 @@ impl Params {
             )?
             .unwrap_or(defaults.download_retry_interval),
             memory_mib: memory(&words)?,
+            verify_after_write: flag(&words, "wrought-verify-after-write")?.unwrap_or(false),
             debug: flag(&words, "ipa-debug")?.unwrap_or(false),
             words,
         })
@@ -158,9 +161,13 @@ fn trust(words: &Words) -> Result<Trust, ParamError> {
     if flag(words, "ipa-insecure")? == Some(true) {
         return Ok(Trust::Insecure);
     }
-    let key = "wrought-ca-sha256";
+    let digest = fingerprint(words, "wrought-ca-sha256")?;
+    Ok(digest.map_or(Trust::Nothing, Trust::Fingerprint))
+}
+
+fn fingerprint(words: &Words, key: &'static str) -> Result<Option<[u8; 32]>, ParamError> {
     let Some(text) = words.get(key).filter(|text| !text.is_empty()) else {
-        return Ok(Trust::Nothing);
+        return Ok(None);
     };
     let expected = "64 hex digits, the SHA-256 of the CA certificate's DER";
     let error = || ParamError {
@@ -178,7 +185,7 @@ fn trust(words: &Words) -> Result<Trust, ParamError> {
         let (high, low) = (digit(pair[0])?, digit(pair[1])?);
         *byte = u8::try_from(high << 4 | low).map_err(|_| error())?;
     }
-    Ok(Trust::Fingerprint(digest))
+    Ok(Some(digest))
 }
 
 fn memory(words: &Words) -> Result<Option<u64>, ParamError> {

@@ -1,5 +1,5 @@
-//! Parameters on virtual media: `PARAMS.TXT` and `CA.PEM` in the root of the
-//! ISO that the conductor made for this node.
+//! Parameters on virtual media: `PARAMS.TXT`, `CA.PEM` and `IMAGECA.PEM` in
+//! the root of the ISO that the conductor made for this node.
 //!
 //! The disc is read from its block device, without a mount. Only CD drives
 //! and removable disks up to 4 GiB are looked at, so that nothing that a
@@ -25,7 +25,8 @@ use crate::system::read_line;
 pub const VOLUME_ID: &str = "WROUGHT_VMEDIA";
 const PARAMS: &str = "PARAMS.TXT";
 const CA: &str = "CA.PEM";
-/// Bytes that either file may have.
+const IMAGE_CA: &str = "IMAGECA.PEM";
+/// Bytes that each file may have.
 const LIMIT: u64 = 64 * 1024;
 /// A removable disk larger than this is no virtual medium.
 const LARGEST: u64 = 4 << 30;
@@ -72,6 +73,8 @@ pub struct Media {
     pub words: Words,
     /// The CA of the API, if it is there.
     pub trust: Option<Trust>,
+    /// CAs of image servers, PEM, if they are there.
+    pub image_ca: Option<String>,
 }
 
 /// Waits for the disc and reads it.
@@ -142,7 +145,8 @@ fn read(device: &Path) -> Result<Option<Media>, MediaError> {
         return Ok(None);
     }
     let device = device.display().to_string();
-    let has_ca = reader.list().iter().any(|entry| entry.name == CA);
+    let has = |name| reader.list().iter().any(|entry| entry.name == name);
+    let (has_ca, has_image_ca) = (has(CA), has(IMAGE_CA));
     let mut text = |name: &'static str| {
         let file_error = |source| MediaError::File {
             device: device.clone(),
@@ -161,7 +165,16 @@ fn read(device: &Path) -> Result<Option<Media>, MediaError> {
     } else {
         None
     };
-    Ok(Some(Media { words, trust }))
+    let image_ca = if has_image_ca {
+        Some(text(IMAGE_CA)?)
+    } else {
+        None
+    };
+    Ok(Some(Media {
+        words,
+        trust,
+        image_ca,
+    }))
 }
 
 #[cfg(test)]
@@ -178,7 +191,7 @@ mod tests {
     fn iso(volume: &str) -> Vec<u8> {
         let params: &[u8] = b"ipa-api-url=https://192.0.2.1:6385\nipa-agent-token=x\n";
         let ca: &[u8] = b"-----BEGIN CERTIFICATE-----\n";
-        let files = [("PARAMS.TXT", params), ("CA.PEM", ca)];
+        let files = [("PARAMS.TXT", params), ("CA.PEM", ca), ("IMAGECA.PEM", ca)];
         let mut builder = Builder::new(volume);
         for (name, content) in files {
             builder = builder.file(name, content.len() as u64);

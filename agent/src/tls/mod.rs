@@ -8,15 +8,8 @@ use std::sync::Arc;
 
 use rustls::ClientConfig;
 use rustls::RootCertStore;
-use rustls::client::danger::HandshakeSignatureValid;
-use rustls::client::danger::ServerCertVerified;
-use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
-use rustls::crypto::verify_tls12_signature;
-use rustls::crypto::verify_tls13_signature;
 use rustls::pki_types::CertificateDer;
-use rustls::pki_types::ServerName;
-use rustls::pki_types::UnixTime;
 use rustls::pki_types::pem::PemObject;
 
 pub use fingerprint::FingerprintVerifier;
@@ -63,7 +56,7 @@ pub fn client_config(trust: &Trust) -> Result<ClientConfig, TlsError> {
         Trust::Nothing => return Err(TlsError::NoTrust),
         Trust::Insecure => builder
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AcceptAll(provider)))
+            .with_custom_certificate_verifier(wrought_image::accept_any_certificate(provider))
             .with_no_client_auth(),
         Trust::Fingerprint(digest) => builder
             .dangerous()
@@ -92,45 +85,4 @@ fn roots(pem: &str) -> Result<RootCertStore, TlsError> {
         });
     }
     Ok(roots)
-}
-
-/// Accepts every certificate: `ipa-insecure=1`, and the clock request.
-#[derive(Debug)]
-struct AcceptAll(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AcceptAll {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &rustls::DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &rustls::DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }

@@ -18,4 +18,7 @@ pub struct Progress {
     pub rate: u64,
     /// 0 to 100, when the total is known.
     pub percent: Option<u8>,
+    /// Seconds that are left at this rate, when both are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eta: Option<u64>,
 }

@@ -1,6 +1,6 @@
 //! `wrought-agent inspect IMAGE`.
 
-use super::TrustArgs;
+use super::ServerArgs;
 use super::failed;
 use super::json;
 use super::line;
@@ -18,8 +18,8 @@ pub struct InspectArgs {
     pub image: String,
     /// Print JSON.
     pub json: bool,
-    /// Trust of image servers.
-    pub trust: TrustArgs,
+    /// How to talk to image servers.
+    pub server: ServerArgs,
 }
 
 /// Says what an image is; the exit code is 65 when it would not be written.
@@ -30,7 +30,7 @@ pub fn run_inspect(args: &InspectArgs) -> u8 {
         ..Retry::default()
     };
     let found = args
-        .trust
+        .server
         .options()
         .and_then(|options| inspect(&args.image, &options, retry));
     match found {

@@ -18,6 +18,7 @@ pub(super) fn progress(progress: &Progress) -> Value {
         "bytes_out": progress.bytes_out,
         "rate": progress.rate,
         "percent": progress.percent,
+        "eta": progress.eta,
     })
 }
 

@@ -1,8 +1,10 @@
 //! The bodies of `wrought-agent write` and `wrought-agent inspect`: what they
 //! print and how they exit. Parsing the command line is the binary's.
 
+mod auth_file;
 mod inspect;
 mod json;
+mod server;
 mod write;
 
 use std::io;
@@ -10,39 +12,11 @@ use std::io::Write;
 
 pub use inspect::InspectArgs;
 pub use inspect::run_inspect;
+pub use server::ServerArgs;
 pub use write::WriteArgs;
 pub use write::run_write;
 
 use crate::error::Error;
-use crate::error::ErrorKind;
-use crate::error::Stage;
-use crate::request::HttpOptions;
-
-/// How image servers are to be trusted.
-#[derive(Debug, Clone, Default)]
-pub struct TrustArgs {
-    /// PEM files with authorities, beside the system's.
-    pub ca_files: Vec<std::path::PathBuf>,
-    /// Accept any certificate.
-    pub insecure: bool,
-}
-
-impl TrustArgs {
-    fn options(&self) -> Result<HttpOptions, Error> {
-        let mut options = HttpOptions {
-            insecure: self.insecure,
-            ..HttpOptions::default()
-        };
-        for path in &self.ca_files {
-            let pem = std::fs::read(path).map_err(|error| {
-                let text = format!("read the CA file {}", path.display());
-                Error::new(ErrorKind::Request, Stage::Check, text).caused_by(error)
-            })?;
-            options.extra_ca_pem.push(pem);
-        }
-        Ok(options)
-    }
-}
 
 /// Prints the failure and gives the exit code.
 fn failed(error: &Error, json: bool) -> u8 {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use wrought_formats::detect::Format;
 
-use super::TrustArgs;
+use super::ServerArgs;
 use super::failed;
 use super::json;
 use super::line;
@@ -20,6 +20,7 @@ use crate::error::Stage;
 use crate::progress::Progress;
 use crate::progress::ProgressFn;
 use crate::report::WriteReport;
+use crate::request::Algorithm;
 use crate::request::WriteRequest;
 
 /// Arguments of `write`.
@@ -31,6 +32,9 @@ pub struct WriteArgs {
     pub checksum: Option<String>,
     /// Block device or plain file.
     pub device: PathBuf,
+    /// Algorithm of the checksum, where its length does not tell or a sums
+    /// file holds several.
+    pub checksum_type: Option<String>,
     /// Declared format.
     pub disk_format: Option<String>,
     /// Print JSON lines.
@@ -41,8 +45,10 @@ pub struct WriteArgs {
     pub memory_mib: Option<u64>,
     /// Accept MD5.
     pub allow_md5: bool,
-    /// Trust of image servers.
-    pub trust: TrustArgs,
+    /// Print nothing but errors.
+    pub quiet: bool,
+    /// How to talk to image servers.
+    pub server: ServerArgs,
     /// Stops the write, from a signal handler.
     pub cancel: CancelToken,
 }
@@ -52,6 +58,13 @@ impl WriteArgs {
         let mut request = WriteRequest::new("", &self.device);
         request.sources.clone_from(&self.images);
         request.checksum.clone_from(&self.checksum);
+        request.checksum_algorithm = match self.checksum_type.as_deref() {
+            None => None,
+            Some(name) => Some(Algorithm::from_name(name).ok_or_else(|| {
+                let text = format!("the checksum type {name:?} is not known, use sha256 or sha512");
+                Error::new(ErrorKind::Request, Stage::Check, text)
+            })?),
+        };
         request.format = match self.disk_format.as_deref() {
             None | Some("" | "unknown") => None,
             Some(name) => Some(Format::from_name(name).ok_or_else(|| {
@@ -64,17 +77,20 @@ impl WriteArgs {
         }
         request.verify_after_write = self.verify_after_write;
         request.allow_md5 = self.allow_md5;
-        request.http = self.trust.options()?;
+        request.http = self.server.options()?;
         request.cancel = self.cancel.clone();
-        let terminal = io::stderr().is_terminal();
         request.progress = if self.json {
             Some(ProgressFn::new(|progress| line(&json::progress(progress))))
-        } else if terminal {
+        } else if self.shows_bar() {
             Some(ProgressFn::new(bar))
         } else {
             None
         };
         Ok(request)
+    }
+
+    fn shows_bar(&self) -> bool {
+        !self.json && !self.quiet && io::stderr().is_terminal()
     }
 }
 
@@ -83,7 +99,7 @@ impl WriteArgs {
 #[must_use]
 pub fn run_write(args: &WriteArgs) -> u8 {
     let result = args.request().and_then(|request| crate::write(&request));
-    if !args.json && io::stderr().is_terminal() {
+    if args.shows_bar() {
         say("");
     }
     match result {
@@ -92,7 +108,9 @@ pub fn run_write(args: &WriteArgs) -> u8 {
             0
         }
         Ok(report) => {
-            print(&report);
+            if !args.quiet {
+                print(&report);
+            }
             0
         }
         Err(error) => failed(&error, args.json),
@@ -101,18 +119,24 @@ pub fn run_write(args: &WriteArgs) -> u8 {
 
 /// Rewrites one line of the terminal.
 fn bar(progress: &Progress) {
+    // A closed terminal is its owner's business.
+    let _ = write!(io::stderr().lock(), "\r{}\x1b[K", bar_text(progress));
+}
+
+fn bar_text(progress: &Progress) -> String {
     const WIDTH: usize = 30;
-    let percent = usize::from(progress.percent.unwrap_or(0));
-    let full = percent * WIDTH / 100;
-    let _ = write!(
-        io::stderr().lock(),
-        "\r{:>9} [{}{}] {percent:3} %  {}  {}/s   ",
-        progress.stage.name(),
-        "#".repeat(full),
-        ".".repeat(WIDTH - full),
-        size(progress.bytes_in),
-        size(progress.rate)
-    );
+    let mut text = format!("{:>9} ", progress.stage.name());
+    if let Some(percent) = progress.percent {
+        let full = usize::from(percent) * WIDTH / 100;
+        let (full, rest) = ("#".repeat(full), ".".repeat(WIDTH - full));
+        text += &format!("[{full}{rest}] {percent:3} %  ");
+    }
+    let (read, rate) = (size(progress.bytes_in), size(progress.rate));
+    text += &format!("{read}  {rate}/s");
+    if let Some(eta) = progress.eta {
+        text += &format!("  {}:{:02} left", eta / 60, eta % 60);
+    }
+    text
 }
 
 fn print(report: &WriteReport) {
@@ -141,4 +165,45 @@ fn peak_rss_bytes() -> u64 {
         .ok()
         .and_then(|usage| u64::try_from(usage.max_rss()).ok())
         .map_or(0, |kib| kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_shows_what_is_known() {
+        let mut progress = Progress {
+            stage: Stage::Write,
+            bytes_in: 512 << 20,
+            bytes_total: Some(1 << 30),
+            bytes_out: 1,
+            rate: 4 << 20,
+            percent: Some(50),
+            eta: Some(128),
+        };
+        assert_eq!(
+            bar_text(&progress),
+            "    write [###############...............]  50 %  512.0 MiB  4.0 MiB/s  2:08 left"
+        );
+        (progress.percent, progress.eta) = (None, None);
+        assert_eq!(bar_text(&progress), "    write 512.0 MiB  4.0 MiB/s");
+    }
+
+    #[test]
+    fn unknown_names_are_usage_errors() {
+        let wrong = [
+            WriteArgs {
+                checksum_type: Some("crc".to_owned()),
+                ..WriteArgs::default()
+            },
+            WriteArgs {
+                disk_format: Some("tar".to_owned()),
+                ..WriteArgs::default()
+            },
+        ];
+        for args in wrong {
+            assert_eq!(args.request().unwrap_err().kind().exit_code(), 64);
+        }
+    }
 }

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use rustls::CertificateError;
 use rustls::ClientConfig;
 use rustls::DigitallySignedStruct;
 use rustls::RootCertStore;
 use rustls::SignatureScheme;
+use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::client::danger::ServerCertVerified;
 use rustls::client::danger::ServerCertVerifier;
@@ -29,34 +31,56 @@ const SYSTEM_BUNDLES: [&str; 3] = [
 
 /// The configuration that a request asks for.
 pub(super) fn config(options: &HttpOptions) -> Result<ClientConfig, Error> {
-    if let Some(config) = &options.tls {
-        return Ok(ClientConfig::clone(config));
-    }
-    let fail = |text: String| Error::new(ErrorKind::Request, Stage::Check, text);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+    let verifier = verifier(options, &provider)?;
+    let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| fail("set up TLS".to_owned()).caused_by(error))?;
+        .map_err(|error| fail("set up TLS").caused_by(error))?;
+    Ok(builder
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth())
+}
+
+fn verifier(
+    options: &HttpOptions,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, Error> {
     if options.insecure {
-        let builder = builder
-            .dangerous()
-            .with_custom_certificate_verifier(accept_any(provider));
-        return Ok(builder.with_no_client_auth());
+        return Ok(accept_any(Arc::clone(provider)));
     }
+    let roots = roots(options)?;
+    let mut verifiers = options.also_trusted.clone();
+    if !roots.is_empty() {
+        let provider = Arc::clone(provider);
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
+            .build()
+            .map_err(|error| fail("use the image server CAs").caused_by(error))?;
+        verifiers.push(verifier);
+    }
+    Ok(match verifiers.as_slice() {
+        [one] => Arc::clone(one),
+        _ => Arc::new(AnyOf {
+            verifiers,
+            provider: Arc::clone(provider),
+        }),
+    })
+}
+
+/// The request's authorities and the system's.
+fn roots(options: &HttpOptions) -> Result<RootCertStore, Error> {
     let mut roots = RootCertStore::empty();
     for pem in &options.extra_ca_pem {
         let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-        let certificates = certificates
-            .map_err(|error| fail("read an image server CA".to_owned()).caused_by(error))?;
+        let certificates =
+            certificates.map_err(|error| fail("read an image server CA").caused_by(error))?;
         if certificates.is_empty() {
-            return Err(fail(
-                "an image server CA file holds no PEM certificate".to_owned(),
-            ));
+            return Err(fail("an image server CA file holds no PEM certificate"));
         }
         for certificate in certificates {
             roots
                 .add(certificate)
-                .map_err(|error| fail("use an image server CA".to_owned()).caused_by(error))?;
+                .map_err(|error| fail("use an image server CA").caused_by(error))?;
         }
     }
     for path in SYSTEM_BUNDLES {
@@ -65,7 +89,74 @@ pub(super) fn config(options: &HttpOptions) -> Result<ClientConfig, Error> {
             break;
         }
     }
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+    Ok(roots)
+}
+
+fn fail(text: &str) -> Error {
+    Error::new(ErrorKind::Request, Stage::Check, text)
+}
+
+/// Accepts what one of several verifiers accepts.
+#[derive(Debug)]
+struct AnyOf {
+    verifiers: Vec<Arc<dyn ServerCertVerifier>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for AnyOf {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let unknown = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
+        let mut reason = unknown.clone();
+        for verifier in &self.verifiers {
+            let verified = verifier.verify_server_cert(
+                end_entity,
+                intermediates,
+                server_name,
+                ocsp_response,
+                now,
+            );
+            match verified {
+                Ok(verified) => return Ok(verified),
+                // "Not mine" of one says less than "expired" of another.
+                Err(error) if reason == unknown => reason = error,
+                Err(_) => {}
+            }
+        }
+        Err(reason)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, cert, dss, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, cert, dss, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
 }
 
 /// A verifier that accepts every certificate: the operator switched

@@ -117,13 +117,15 @@ impl<'a> Bytes<'a> {
         let millis = u64::try_from(self.start.elapsed().as_millis())
             .unwrap_or(u64::MAX)
             .max(1);
+        let rate = u64::try_from(u128::from(done) * 1000 / u128::from(millis)).unwrap_or(u64::MAX);
         (self.progress)(Progress {
             stage: self.stage.to_owned(),
             bytes_in: done,
             bytes_total: Some(self.total),
             bytes_out: done,
-            rate: u64::try_from(u128::from(done) * 1000 / u128::from(millis)).unwrap_or(u64::MAX),
+            rate,
             percent: percent(done, self.total),
+            eta: self.total.saturating_sub(done).checked_div(rate),
         });
     }
 }
