@@ -1,5 +1,7 @@
 //! What `instance_info` says of the image: checks, and what the agent is told.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use wrought_store::node::Node;
 use wrought_wire::image::ImageInfo;
@@ -41,15 +43,16 @@ pub(super) fn validate(node: &Node) -> Result<(), Error> {
     let Some(source) = text(node, "image_source") else {
         return missing("'image_source'");
     };
-    if !source.starts_with("http://") && !source.starts_with("https://") {
+    let schemes = ["http://", "https://", "oci://"];
+    if !schemes.iter().any(|scheme| source.starts_with(scheme)) {
         return Err(Error::Invalid(format!(
             "Node {}: instance_info image_source {source:?} cannot be deployed: expected an \
-             http:// or https:// URL",
+             http://, https:// or oci:// URL",
             node.uuid
         )));
     }
     let hash = text(node, "image_os_hash_algo").zip(text(node, "image_os_hash_value"));
-    if hash.is_none() && text(node, "image_checksum").is_none() {
+    if hash.is_none() && text(node, "image_checksum").is_none() && !names_digest(source) {
         return missing("'image_checksum', or 'image_os_hash_algo' and 'image_os_hash_value'");
     }
     let kernel = ["kernel", "ramdisk"]
@@ -63,6 +66,23 @@ pub(super) fn validate(node: &Node) -> Result<(), Error> {
         )));
     }
     Ok(())
+}
+
+/// Whether the source is in a registry and named by its digest: then its
+/// manifest holds the checksum.
+fn names_digest(source: &str) -> bool {
+    source.starts_with("oci://") && source.contains("@sha")
+}
+
+/// HTTP proxies for the image, of `driver_info`.
+fn proxies(node: &Node) -> BTreeMap<String, String> {
+    ["http", "https"]
+        .into_iter()
+        .filter_map(|scheme| {
+            let proxy = node.driver_info.get(&format!("image_{scheme}_proxy"))?;
+            Some((scheme.to_owned(), proxy.as_str()?.to_owned()))
+        })
+        .collect()
 }
 
 /// The parameter `image_info` of the write.
@@ -83,6 +103,12 @@ pub(super) fn info(node: &Node, boot_mode: &str) -> ImageInfo {
         os_hash_value: owned("image_os_hash_value"),
         checksum: owned("image_checksum"),
         stream_raw_images: Some(true),
+        proxies: proxies(node),
+        no_proxy: node
+            .driver_info
+            .get("image_no_proxy")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
         node_uuid: Some(node.uuid.to_string()),
         deploy_boot_mode: Some(boot_mode.to_owned()),
         urls: vec![source],
@@ -126,7 +152,32 @@ mod tests {
         let info = info(&node, "uefi");
         assert_eq!(info.id, "debian.qcow2");
         assert_eq!(info.urls, ["https://images.test/a/debian.qcow2?sig=1"]);
+        assert!(info.proxies.is_empty() && info.no_proxy.is_none());
         set(&mut node, "image_type", "partition");
         assert!(validate(&node).is_err());
+    }
+
+    #[test]
+    fn a_registry_s_image_by_digest_needs_no_checksum() {
+        let mut node = node("redfish");
+        let mut set = |source: &str| {
+            node.instance_info
+                .insert("image_source".to_owned(), json!(source));
+            validate(&node).map_err(|error| error.to_string())
+        };
+        let digest = "0".repeat(64);
+        assert_eq!(set(&format!("oci://r.test/os@sha256:{digest}")), Ok(()));
+        assert!(set("oci://r.test/os:13").unwrap_err().contains("image_checksum"));
+    }
+
+    #[test]
+    fn proxies_are_handed_on() {
+        let mut node = node("redfish");
+        for (key, value) in [("image_https_proxy", "http://p:3128"), ("image_no_proxy", "a,b")] {
+            node.driver_info.insert(key.to_owned(), json!(value));
+        }
+        let info = info(&node, "uefi");
+        assert_eq!(info.proxies["https"], "http://p:3128");
+        assert_eq!(info.no_proxy.as_deref(), Some("a,b"));
     }
 }
