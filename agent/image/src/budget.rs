@@ -131,8 +131,10 @@ impl Budget {
         // What the placer keeps for tables and clusters that span blocks,
         // and a copy of one table.
         let window = 2 * cluster + 2 * block + cluster;
-        let metadata = memory / 4;
-        for workers in (1..=WORKERS).rev() {
+        // Less for tables where nothing else fits: more passes then.
+        let tight = (memory / 8, 1);
+        let choices = (1..=WORKERS).rev().map(|workers| (memory / 4, workers));
+        for (metadata, workers) in choices.chain([tight]) {
             let fixed = other(memory) + ENDS + metadata + window + workers * worker;
             let Some(left) = memory.checked_sub(fixed) else {
                 continue;
@@ -157,7 +159,7 @@ impl Budget {
             });
         }
         let need = other(memory) + ENDS + window + worker + SPARE_BLOCKS * block;
-        let need = (need * 4 / 3 + (total - memory)).div_ceil(MIB);
+        let need = (need * 8 / 7 + (total - memory)).div_ceil(MIB);
         let text = format!(
             "an image with clusters of {cluster} bytes needs about {need} MiB of memory, the budget \
              is {} MiB (--memory)",

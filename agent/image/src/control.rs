@@ -27,6 +27,13 @@ pub(crate) struct Control {
     cancel: CancelToken,
     stop: AtomicBool,
     failure: Mutex<Option<Error>>,
+    /// The digest is not known yet and will be.
+    hashing: AtomicBool,
+    damaged: AtomicBool,
+    /// Why the image cannot be decoded, until its digest is known.
+    damage: Mutex<Option<Error>>,
+    /// The target was written to.
+    touched: AtomicBool,
     /// Source bytes of the hashed pass.
     pub(crate) bytes_in: AtomicU64,
     /// Source bytes of later passes.
@@ -63,8 +70,16 @@ impl Control {
         Ok(())
     }
 
-    /// Keeps the first failure and stops every thread.
+    /// Keeps the first failure and stops every thread. An image that cannot
+    /// be decoded is hashed to its end first: whether its digest is right
+    /// tells where it was damaged.
     pub(crate) fn fail(&self, error: Error) {
+        let damage = error.kind() == ErrorKind::Format && error.stage() == Stage::Decode;
+        if damage && self.hashing.load(Ordering::Acquire) {
+            lock(&self.damage).get_or_insert(error);
+            self.damaged.store(true, Ordering::Release);
+            return;
+        }
         let mut failure = lock(&self.failure);
         if failure.is_none() {
             *failure = Some(error);
@@ -81,6 +96,32 @@ impl Control {
                 "a worker stopped without a reason",
             )
         })
+    }
+
+    /// From now on damage waits for the digest; until [`hashed`](Self::hashed).
+    pub(crate) fn hash_all(&self) {
+        self.hashing.store(true, Ordering::Release);
+    }
+
+    /// The digest is known; gives back why the image could not be decoded.
+    pub(crate) fn hashed(&self) -> Option<Error> {
+        self.hashing.store(false, Ordering::Release);
+        lock(&self.damage).take()
+    }
+
+    /// Whether nothing more is decoded or written, only hashed.
+    pub(crate) fn damaged(&self) -> bool {
+        self.damaged.load(Ordering::Acquire)
+    }
+
+    /// The target is about to be written to.
+    pub(crate) fn touch(&self) {
+        self.touched.store(true, Ordering::Release);
+    }
+
+    /// Whether the target was written to.
+    pub(crate) fn touched(&self) -> bool {
+        self.touched.load(Ordering::Acquire)
     }
 
     /// Notes the length of the source.

@@ -104,8 +104,13 @@ impl Decoder {
 
     /// Refuses a container that decodes to more than an image for this disk
     /// can hold; for raw images the sink does.
-    pub(crate) fn check_unpacked(&self, bytes: u64, sink: &Sink<'_>) -> Result<(), Error> {
-        let Self::Qcow2(_) = self else {
+    pub(crate) fn check_unpacked(
+        &self,
+        container: Option<Container>,
+        bytes: u64,
+        sink: &Sink<'_>,
+    ) -> Result<(), Error> {
+        let (Self::Qcow2(_), Some(_)) = (self, container) else {
             return Ok(());
         };
         let disk = sink.extent().unwrap_or(0).max(sink.target.size());

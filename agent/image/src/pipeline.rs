@@ -165,7 +165,11 @@ impl Run<'_> {
             Decoder::choose(request, container, memory, &first, total, sink)?;
         let pool = container.map_or(&self.pool, |_| &self.unpacked_pool);
         pool.grow(budget.blocks);
+        self.control.touch();
         sink.target.zero_ends()?;
+        if self.total().is_some() {
+            self.control.hash_all();
+        }
         for number in 0..budget.workers {
             let sizes = budget.sizes;
             let name = format!("write-{number}");
@@ -173,20 +177,35 @@ impl Run<'_> {
                 worker::run(jobs, sink, sizes)
             })?;
         }
-        let mut end = first.end();
-        decoder.block(first, sink, jobs)?;
-        while let Some(block) = self.next_block(feed, meter)? {
+        let mut end = 0;
+        let mut next = Some(first);
+        while let Some(block) = next {
             end = block.end();
-            if container.is_some() {
-                decoder.check_unpacked(end, sink)?;
+            let done = decoder
+                .check_unpacked(container, end, sink)
+                .map_err(Halt::from)
+                .and_then(|()| decoder.block(block, sink, jobs));
+            self.survive(done)?;
+            next = self.next_block(feed, meter)?;
+            while self.control.damaged() && next.is_some() {
+                next = self.next_block(feed, meter)?;
             }
-            decoder.block(block, sink, jobs)?;
         }
-        decoder.end_pass(end, sink, jobs)?;
+        let done = decoder.end_pass(end, sink, jobs);
+        self.survive(done)?;
         let (mut source, bytes_in) = joined(fetcher)??;
         let digest = joined(hasher)??;
+        let damage = self.control.hashed();
         if digest != expected.hex {
-            return Err(mismatch(&name, expected, &digest).into());
+            let error = mismatch(&name, expected, &digest);
+            return Err(match damage {
+                Some(damage) => error.caused_by(damage),
+                None => error,
+            }
+            .into());
+        }
+        if let Some(damage) = damage {
+            return Err(damage.into());
         }
 
         // Whatever could not be placed when it passed.
@@ -248,6 +267,15 @@ impl Run<'_> {
         spawn(scope, self.control, "unpack", move || {
             unpack.run(reader, &limits)
         })
+    }
+
+    /// Takes an image that cannot be decoded for one that is only hashed, as
+    /// far as that is possible.
+    fn survive(&self, done: Result<(), Halt>) -> Result<(), Halt> {
+        if let Err(Halt::Failed(error)) = done {
+            self.control.fail(error);
+        }
+        Ok(self.control.running()?)
     }
 
     fn announce(&self, length: Option<u64>) {

@@ -45,6 +45,10 @@ pub struct WriteRequest {
     pub memory: u64,
     /// Read the disk back, past the page cache, before the ends are written.
     pub verify_after_write: bool,
+    /// Zero both ends of the target also when the image is refused before
+    /// anything was written, so that what was there before does not boot in
+    /// its place. Without it a refusal leaves the target as it was.
+    pub zero_on_refusal: bool,
     /// Accept MD5 as the checksum.
     pub allow_md5: bool,
     /// How to talk to HTTP servers.
@@ -69,6 +73,7 @@ impl WriteRequest {
             target: target.into(),
             memory: DEFAULT_MEMORY,
             verify_after_write: false,
+            zero_on_refusal: true,
             allow_md5: false,
             http: HttpOptions::default(),
             retry: Retry::default(),

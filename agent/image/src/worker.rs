@@ -67,12 +67,13 @@ pub(crate) fn run(jobs: Jobs<'_>, sink: &Sink<'_>, sizes: Sizes) {
     loop {
         match jobs.queue.pop(jobs.control) {
             Ok(Popped::Item(job)) => {
-                let result = worker.handle(job, sink);
-                jobs.queue.done();
-                if let Err(error) = result {
+                // A damaged image is only hashed any more.
+                if !jobs.control.damaged()
+                    && let Err(error) = worker.handle(job, sink)
+                {
                     jobs.control.fail(error);
-                    return;
                 }
+                jobs.queue.done();
             }
             Ok(Popped::Idle) => {}
             Ok(Popped::Closed) | Err(Stopped) => return,

@@ -51,6 +51,9 @@ impl Guard<'_> {
         self.extent = sink.extent();
         self.armed = false;
         result.map_err(|error| {
+            if !control.touched() && !request.zero_on_refusal {
+                return error;
+            }
             let disk = self.target.poison(self.extent.unwrap_or(0));
             error.with_disk(disk)
         })

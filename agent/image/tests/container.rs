@@ -102,10 +102,9 @@ fn expect(packed: &[u8], raw: &[u8], container: Format, label: &str) {
     }
 }
 
-/// Whether the middle of a used disk is as it was.
-fn only_ends_were_zeroed(path: &Path) -> bool {
-    let disk = fs::read(path).unwrap();
-    ends_are_zero(path) && disk[MIB..disk.len() - MIB].iter().all(|byte| *byte == 0xff)
+/// Whether a used disk is as it was.
+fn untouched(path: &Path) -> bool {
+    fs::read(path).unwrap().iter().all(|byte| *byte == 0xff)
 }
 
 #[test]
@@ -136,6 +135,38 @@ fn several_members_frames_blocks_and_streams() {
     }
     let blocks = pack(&["xz", "-0", "-T2", "--block-size=1MiB", "-c"], &raw);
     expect(&blocks, &raw, Format::Xz, "xz blocks");
+}
+
+/// Damage on the way is told from damage at the source: the digest is found
+/// out even when decoding cannot go on.
+#[test]
+fn damage_on_the_way_is_a_wrong_digest() {
+    let dir = support::memory_dir();
+    let raw = disk(SIZE, 10);
+    let whole = qcow2(dir.path(), &raw);
+    let (from, to) = (dir.path().join("whole"), dir.path().join("packed"));
+    fs::write(&from, &whole).unwrap();
+    let (from, to) = (from.to_str().unwrap(), to.to_str().unwrap());
+    qemu_img(&["convert", "-c", "-O", "qcow2", from, to]);
+    let mut images = vec![("qcow2 zlib", fs::read(to).unwrap())];
+    images.extend(
+        KINDS
+            .iter()
+            .map(|(command, _)| (command[0], pack(command, &whole))),
+    );
+    for (label, image) in images {
+        let place = image.len() as u64 / 2;
+        let server = Server::start(Body::Bytes(image.clone()), move |_| Answer {
+            corrupt: Some(place),
+            ..Answer::default()
+        });
+        let target = used_disk(dir.path(), raw.len());
+        let error = write(&request(&server.url, &target, &image)).unwrap_err();
+        let text = error.chain();
+        assert_eq!(error.kind(), ErrorKind::Checksum, "{label}: {text}");
+        assert!(text.contains("damaged"), "{label}: {text}");
+        assert!(ends_are_zero(&target));
+    }
 }
 
 /// Flips every one of some bytes, cuts, and adds: never success, never
@@ -217,11 +248,12 @@ fn a_window_beyond_the_budget_is_refused_before_writing() {
         let source = dir.path().join("image");
         fs::write(&source, &packed).unwrap();
         let mut request = request(source.to_str().unwrap(), &target, &packed);
+        request.zero_on_refusal = false;
         let error = write(&request).unwrap_err();
         let text = error.chain();
         assert_eq!(error.kind(), ErrorKind::Memory, "{text}");
         assert!(text.contains("--memory"), "{text}");
-        assert!(only_ends_were_zeroed(&target));
+        assert!(untouched(&target));
         request.memory = 256 << 20;
         write(&request).unwrap();
         assert!(fs::read(&target).unwrap() == raw);
@@ -237,10 +269,13 @@ fn a_container_in_a_container_is_refused() {
     let target = used_disk(dir.path(), raw.len());
     let source = dir.path().join("image");
     fs::write(&source, &twice).unwrap();
-    let error = write(&request(source.to_str().unwrap(), &target, &twice)).unwrap_err();
+    let mut request = request(source.to_str().unwrap(), &target, &twice);
+    request.zero_on_refusal = false;
+    let error = write(&request).unwrap_err();
+    assert_eq!(error.disk(), DiskState::Untouched);
     assert_eq!(error.kind(), ErrorKind::Format, "{}", error.chain());
     assert!(error.chain().contains("twice"), "{}", error.chain());
-    assert!(only_ends_were_zeroed(&target));
+    assert!(untouched(&target));
 }
 
 /// The second pass over an image inside of a container is checked as any

@@ -334,15 +334,10 @@ fn requests_and_images_that_cannot_be_are_refused() {
             .contains("it is ext2/3/4 from its first byte"),
         "{error}"
     );
-    for (magic, word) in [
-        (&b"\x1f\x8b\x08"[..], "compressed"),
-        (b"KDMV", "qemu-img convert"),
-    ] {
-        bare[..magic.len()].copy_from_slice(magic);
-        let error = fail(&bare, plain, |_| {});
-        assert_eq!(error.kind(), ErrorKind::Format);
-        assert!(error.to_string().contains(word), "{error}");
-    }
+    bare[..4].copy_from_slice(b"KDMV");
+    let error = fail(&bare, plain, |_| {});
+    assert_eq!(error.kind(), ErrorKind::Format);
+    assert!(error.to_string().contains("qemu-img convert"), "{error}");
 }
 
 #[test]

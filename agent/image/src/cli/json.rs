@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use serde_json::json;
+use wrought_formats::detect::Format;
 
 use crate::error::DiskState;
 use crate::error::Error;
@@ -42,6 +43,7 @@ pub(super) fn report(report: &WriteReport, peak_rss_bytes: u64) -> Value {
     json!({
         "result": "written",
         "format": report.format.name(),
+        "container": report.container.map(Format::name),
         "source": report.source,
         "bytes_in": report.bytes_in,
         "bytes_out": report.bytes_out,

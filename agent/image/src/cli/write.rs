@@ -76,6 +76,8 @@ impl WriteArgs {
             request.memory = mib.saturating_mul(1 << 20);
         }
         request.verify_after_write = self.verify_after_write;
+        // By hand, a mistake must not cost the disk its content.
+        request.zero_on_refusal = false;
         request.allow_md5 = self.allow_md5;
         request.http = self.server.options()?;
         request.cancel = self.cancel.clone();

@@ -49,7 +49,7 @@ impl Unpack<'_> {
             Err(Halt::Stopped) => return Err(Stopped),
             Err(Halt::Failed(error)) => {
                 self.control.fail(error);
-                return Err(Stopped);
+                self.control.running()?;
             }
         }
         self.enough.store(true, Ordering::Release);
