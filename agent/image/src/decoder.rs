@@ -15,6 +15,7 @@ use crate::container::Container;
 use crate::error::Error;
 use crate::error::ErrorKind;
 use crate::error::Stage;
+use crate::foreign;
 use crate::halt::Halt;
 use crate::halt::refused;
 use crate::qcow2::Placer;
@@ -156,28 +157,9 @@ fn refuse(text: String) -> Error {
 pub(crate) fn examine(head: &[u8]) -> Result<Detection, Error> {
     let found = detect::detect(head)
         .map_err(|error| refuse("the image's format is not clear".to_owned()).caused_by(error))?;
-    match found.format {
-        Format::Raw | Format::Qcow2 => Ok(found),
-        Format::Iso => Err(refuse(
-            "the image is an ISO 9660 image, which is installed from and not written to a disk; a \
-             whole-disk image is needed"
-                .to_owned(),
-        )),
-        Format::Luks => Err(refuse(
-            "the image is one encrypted LUKS volume; a whole-disk image with a partition table is \
-             needed"
-                .to_owned(),
-        )),
-        packed @ (Format::Gzip | Format::Xz | Format::Zstd | Format::Bzip2) => {
-            Err(refuse(format!(
-                "the image is compressed twice, the second time as {packed}; compress it once, or \
-                 publish it as qcow2"
-            )))
-        }
-        other => Err(refuse(format!(
-            "the image is {other}, which is not written; convert it with 'qemu-img convert -f \
-             {other} -O qcow2 IN OUT'"
-        ))),
+    match foreign::refusal(&found, head) {
+        Some(error) => Err(error),
+        None => Ok(found),
     }
 }
 

@@ -35,10 +35,12 @@ impl From<qcow2::Error> for Halt {
 
 /// A qcow2 image that is not written, as this crate's error.
 pub(crate) fn refused(error: qcow2::Error) -> Error {
-    Error::new(
-        ErrorKind::Format,
-        Stage::Decode,
-        "the qcow2 image cannot be written",
-    )
-    .caused_by(error)
+    let text = match error {
+        qcow2::Error::Short { .. }
+        | qcow2::Error::Field { .. }
+        | qcow2::Error::Table { .. }
+        | qcow2::Error::Entry { .. } => "the qcow2 image is damaged or cut off",
+        _ => "the qcow2 image cannot be written",
+    };
+    Error::new(ErrorKind::Format, Stage::Decode, text).caused_by(error)
 }

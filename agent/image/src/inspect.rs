@@ -1,42 +1,49 @@
-//! What an image is, and whether it would be written, from its first MiB.
+//! What an image is, and whether it would be written: from its first MiB, and
+//! where it is on this machine from its tables too.
+
+mod peek;
+mod qcow2;
 
 use std::sync::Arc;
 
 use wrought_formats::detect;
 use wrought_formats::detect::Format;
-use wrought_formats::qcow2::Compression;
-use wrought_formats::qcow2::Header;
 
+use crate::container;
 use crate::control::Control;
 use crate::decoder;
 use crate::error::Error;
 use crate::error::ErrorKind;
 use crate::error::Stage;
-use crate::halt::refused;
-use crate::redact;
 use crate::report::TableReport;
 use crate::request::HttpOptions;
 use crate::request::Retry;
 use crate::source;
+use crate::source::Source;
 use crate::table;
 use crate::table::Disk;
 use crate::target::END;
+use peek::Peek;
 
 /// What [`inspect`] found out.
 #[derive(Debug)]
 pub struct ImageFacts {
     /// The URL or path, without credentials.
     pub source: String,
-    /// The format found by content; `None` when several signatures match.
+    /// What the image is compressed with as a whole.
+    pub container: Option<Format>,
+    /// The format found by content, inside of the container if there is one;
+    /// `None` when several signatures match or none can be seen.
     pub format: Option<Format>,
     /// Size of the source in bytes, when it is announced.
     pub bytes: Option<u64>,
-    /// Size of the disk in the image in bytes.
+    /// Size of the disk in the image in bytes, when it is known without
+    /// decoding all of it.
     pub virtual_size: Option<u64>,
     /// More about a qcow2 image.
     pub qcow2: Option<Qcow2Facts>,
-    /// The partition table of a raw image. That of a qcow2 image is known
-    /// only after it was decoded.
+    /// The partition table, when the part of the image that was looked at
+    /// holds it.
     pub table: Option<TableReport>,
     /// Why it would not be written.
     pub refusal: Option<Error>,
@@ -55,9 +62,12 @@ pub struct Qcow2Facts {
     pub extended_l2: bool,
     /// Number of internal snapshots; they are ignored.
     pub snapshots: u32,
+    /// Whether all tables were looked at; on a server only those in the
+    /// first MiB are.
+    pub all_tables_checked: bool,
 }
 
-/// Looks at the start of an image.
+/// Looks at an image.
 ///
 /// # Errors
 /// The source cannot be read. An image that would not be written is no
@@ -65,62 +75,77 @@ pub struct Qcow2Facts {
 pub fn inspect(location: &str, http: &HttpOptions, retry: Retry) -> Result<ImageFacts, Error> {
     let control = Arc::new(Control::new(crate::CancelToken::new()));
     let mut source = source::open(&[location.to_owned()], http, retry, &control)?;
-    source.seek(0, Some(END));
-    let mut head = vec![0; END as usize];
-    let mut filled = 0;
-    while filled < head.len() {
-        match source.read(&mut head[filled..])? {
-            0 => break,
-            count => filled += count,
-        }
-    }
-    head.truncate(filled);
-    let bytes = source.length();
+    let head = peek::read(&mut *source, 0, END as usize)?;
     let mut facts = ImageFacts {
-        source: redact::url(location),
-        format: detect::detect(&head).ok().map(|found| found.format),
-        bytes,
+        source: source.name().to_owned(),
+        container: None,
+        format: None,
+        bytes: source.length(),
         virtual_size: None,
         qcow2: None,
         table: None,
         refusal: None,
     };
-    facts.refusal = look(&head, &mut facts).err();
-    Ok(facts)
+    let local = source::is_local(location).then_some(source);
+    match look(&head, local, &mut facts) {
+        Ok(()) => Ok(facts),
+        // The image's own fault, and not the reading's.
+        Err(error) if error.kind() != ErrorKind::Source => {
+            facts.refusal = Some(error);
+            Ok(facts)
+        }
+        Err(error) => Err(error),
+    }
 }
 
-/// Fills in what the format tells.
-fn look(head: &[u8], facts: &mut ImageFacts) -> Result<(), Error> {
+/// Fills in what the content tells; the error is why it is refused.
+fn look(head: &[u8], source: Option<Box<dyn Source>>, facts: &mut ImageFacts) -> Result<(), Error> {
     if head.is_empty() {
         let text = format!("{} is empty", facts.source);
         return Err(Error::new(ErrorKind::Format, Stage::Check, text));
     }
-    let found = decoder::examine(head)?;
-    if found.format == Format::Qcow2 {
-        let header = Header::parse(head, facts.bytes).map_err(refused)?;
-        facts.virtual_size = Some(header.virtual_size);
-        facts.qcow2 = Some(Qcow2Facts {
-            version: header.version,
-            cluster_size: header.cluster_size(),
-            compression: match header.compression {
-                Compression::Zlib => "zlib",
-                Compression::Zstd => "zstd",
-            },
-            extended_l2: header.extended_l2,
-            snapshots: header.snapshots,
-        });
-        return Ok(());
+    let Some(container) = container::recognise(head)? else {
+        let peek = Peek::new(head, facts.bytes, source);
+        return look_inside(peek, facts);
+    };
+    facts.container = Some(container.kind.format());
+    let inner = container::peek(container, head, END as usize)?;
+    if inner.is_empty() {
+        let text = format!("nothing is in {}, which is compressed", facts.source);
+        return Err(Error::new(ErrorKind::Format, Stage::Check, text));
     }
-    facts.virtual_size = facts.bytes;
+    look_inside(Peek::new(&inner, None, None), facts)
+}
+
+fn look_inside(mut peek: Peek<'_>, facts: &mut ImageFacts) -> Result<(), Error> {
+    facts.format = detect::detect(peek.head()).ok().map(|found| found.format);
+    let found = decoder::examine(peek.head())?;
+    if found.format == Format::Qcow2 {
+        return qcow2::look(&mut peek, facts);
+    }
+    facts.virtual_size = peek.size();
+    facts.table = table_of(peek.head(), peek.size())?;
+    Ok(())
+}
+
+/// Judges the table of a disk that begins with `head`; `None` when that lies
+/// behind it.
+fn table_of(head: &[u8], size: Option<u64>) -> Result<Option<TableReport>, Error> {
+    let far = std::cell::Cell::new(false);
     let fitted = table::fit(&Disk {
         head,
-        size: facts.bytes.unwrap_or(u64::MAX >> 1),
+        // Any that is large enough.
+        size: size.unwrap_or(1 << 62),
         sector_size: None,
         read: &|_, _| {
+            far.set(true);
             let text = "the image's GPT lies far from its start";
             Err(Error::new(ErrorKind::Format, Stage::Check, text))
         },
-    })?;
-    facts.table = Some(fitted.report);
-    Ok(())
+    });
+    match fitted {
+        Ok(fitted) => Ok(Some(fitted.report)),
+        Err(_) if far.get() => Ok(None),
+        Err(error) => Err(error),
+    }
 }

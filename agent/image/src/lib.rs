@@ -22,6 +22,7 @@ mod control;
 mod decoder;
 mod error;
 mod finish;
+mod foreign;
 #[doc(hidden)]
 pub mod fuzzing;
 mod halt;

@@ -55,6 +55,9 @@ fn print(facts: &ImageFacts) {
         "format:       {}",
         facts.format.map_or("not clear", |f| f.name())
     ));
+    if let Some(container) = facts.container {
+        line(&format_args!("compressed:   as a whole, {container}"));
+    }
     if let Some(bytes) = facts.bytes {
         line(&format_args!(
             "size:         {} ({bytes} bytes)",

@@ -66,6 +66,7 @@ pub(super) fn facts(facts: &ImageFacts) -> Value {
     json!({
         "result": if facts.refusal.is_none() { "writable" } else { "refused" },
         "source": facts.source,
+        "container": facts.container.map(|format| format.name()),
         "format": facts.format.map(|format| format.name()),
         "bytes": facts.bytes,
         "virtual_size": facts.virtual_size,
@@ -75,8 +76,10 @@ pub(super) fn facts(facts: &ImageFacts) -> Value {
             "compression": qcow2.compression,
             "extended_l2": qcow2.extended_l2,
             "snapshots": qcow2.snapshots,
+            "all_tables_checked": qcow2.all_tables_checked,
         })),
         "table": facts.table.as_ref().map(table),
+        "kind": facts.refusal.as_ref().map(|error| error.kind().name()),
         "reason": facts.refusal.as_ref().map(Error::chain),
     })
 }

@@ -51,7 +51,6 @@ pub(super) fn decoder<'a>(
 
 /// The first bytes, at most `limit`, that the start of a container decodes
 /// to.
-#[allow(dead_code)]
 pub(crate) fn peek(container: Container, head: &[u8], limit: usize) -> Result<Vec<u8>, Error> {
     let mut out = Vec::new();
     let mut decoder =

@@ -217,6 +217,13 @@ pub(crate) fn check(location: &str) -> Result<(), Error> {
     }
 }
 
+/// Whether the location is a file, which is read anywhere at no cost.
+pub(crate) fn is_local(location: &str) -> bool {
+    location
+        .split_once("://")
+        .is_none_or(|(scheme, _)| scheme == "file")
+}
+
 /// Whether the location itself says what its bytes must be: a registry's
 /// manifest holds the digest of the image.
 pub(crate) fn names_digest(location: &str) -> bool {
