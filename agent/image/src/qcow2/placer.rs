@@ -357,7 +357,7 @@ impl Placer {
         jobs: Jobs<'_>,
     ) -> Result<(), Halt> {
         let range = host..host + u64::from(len);
-        self.trust(range.clone())?;
+        self.trust_rounded(range.clone())?;
         self.placed += u64::from(guest_len);
         let follows = self
             .batch
@@ -385,12 +385,13 @@ impl Placer {
     /// in the first one have no digest: they would be used twice.
     fn trust(&mut self, range: Range<u64>) -> Result<(), Error> {
         let start = range.start;
-        if self.window.mark(range) {
-            return Ok(());
-        }
-        let text = "the image uses one place of the file twice, which cannot be streamed; convert \
-                    it once with 'qemu-img convert -O qcow2'";
-        Err(Error::new(ErrorKind::Format, Stage::Decode, text).at(start))
+        trusted(self.window.mark(range, false), start)
+    }
+
+    /// The same for a compressed cluster.
+    fn trust_rounded(&mut self, range: Range<u64>) -> Result<(), Error> {
+        let start = range.start;
+        trusted(self.window.mark(range, true), start)
     }
 
     fn flush_batch(&mut self, jobs: Jobs<'_>) -> Result<(), Halt> {
@@ -448,18 +449,33 @@ impl Placer {
         Ok(())
     }
 
+    /// Whether tables that were not read yet may name more clusters.
+    fn tables_left(&self) -> bool {
+        self.l1.is_none() || self.cursor < self.tables.len() || !self.left.is_empty()
+    }
+
     /// A block leaves the window: keeps its digest if it may be needed again.
     fn retire(&mut self, held: Held) -> Result<(), Error> {
         if !self.first_pass {
             return Ok(());
         }
         let block = Arc::clone(&held.block);
-        if held.into_used_up() {
+        if held.into_used_up(self.tables_left()) {
             Ok(())
         } else {
             self.digests.keep(&block)
         }
     }
+}
+
+/// Refuses bytes of a block that cannot be checked.
+fn trusted(sure: bool, start: u64) -> Result<(), Error> {
+    if sure {
+        return Ok(());
+    }
+    let text = "the image uses one place of the file twice, which cannot be streamed; convert it \
+                once with 'qemu-img convert -O qcow2'";
+    Err(Error::new(ErrorKind::Format, Stage::Decode, text).at(start))
 }
 
 fn past_end(host: u64) -> Error {

@@ -16,11 +16,18 @@ pub(super) struct Held {
     pub(super) trusted: bool,
     /// Source ranges that were understood.
     used: Vec<Range<u64>>,
+    /// Some of these end with a sector and not with their data: another
+    /// cluster may lie in the rest of it.
+    rounded: bool,
 }
 
 impl Held {
     /// Whether every byte was understood, so that it is not needed again.
-    pub(super) fn into_used_up(mut self) -> bool {
+    /// With `more` tables to come, the rest of a sector may be.
+    pub(super) fn into_used_up(mut self, more: bool) -> bool {
+        if more && self.rounded {
+            return false;
+        }
         self.used.sort_unstable_by_key(|range| range.start);
         let mut covered = self.block.offset;
         for range in &self.used {
@@ -55,6 +62,7 @@ impl Window {
             block,
             trusted,
             used: Vec::new(),
+            rounded: false,
         });
     }
 
@@ -66,9 +74,9 @@ impl Window {
         (first.block.end().saturating_add(retain) <= end).then(|| self.held.pop_front())?
     }
 
-    /// Marks source bytes as understood; `false` when a block they lie in
-    /// cannot be trusted.
-    pub(super) fn mark(&mut self, range: Range<u64>) -> bool {
+    /// Marks source bytes as understood, `rounded` up to a sector or as they
+    /// are; `false` when a block they lie in cannot be trusted.
+    pub(super) fn mark(&mut self, range: Range<u64>, rounded: bool) -> bool {
         let mut trusted = true;
         for held in &mut self.held {
             let start = range.start.max(held.block.offset);
@@ -77,6 +85,7 @@ impl Window {
                 continue;
             }
             trusted &= held.trusted;
+            held.rounded |= rounded;
             match held.used.last_mut() {
                 Some(last) if last.end == start => last.end = end,
                 _ => held.used.push(start..end),
