@@ -19,6 +19,9 @@ pub fn find_in_sums(bytes: &[u8], name: &str) -> Result<String, String> {
     checksum::find_hex(&String::from_utf8_lossy(bytes), name)
 }
 
+/// Bytes to write, and where on the disk.
+pub type Patches = Vec<(u64, Vec<u8>)>;
+
 /// Judges the partition table of `image` for a disk of `size` bytes: the
 /// report, and what would be written where.
 ///
@@ -28,7 +31,7 @@ pub fn fit_table(
     image: &[u8],
     size: u64,
     sector_size: Option<u32>,
-) -> Result<(TableReport, Vec<(u64, Vec<u8>)>), Error> {
+) -> Result<(TableReport, Patches), Error> {
     let read = |at: u64, len: usize| {
         let start = usize::try_from(at).unwrap_or(usize::MAX);
         let bytes = image.get(start..).unwrap_or_default();

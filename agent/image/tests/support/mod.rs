@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub(crate) mod qcow2;
+pub(crate) mod recipe;
 pub(crate) mod server;
 
 use std::fs;
@@ -84,6 +86,17 @@ pub(crate) fn put_table(bytes: &mut [u8], sector_size: u32, seed: u64) {
         let at = patch.offset as usize;
         bytes[at..at + patch.bytes.len()].copy_from_slice(&patch.bytes);
     }
+}
+
+/// Puts an MBR with one partition of 1 MiB on a disk.
+pub(crate) fn put_mbr(bytes: &mut [u8], seed: u64) {
+    let mut mbr = [0; 512];
+    mbr[440..444].copy_from_slice(&(seed as u32).to_le_bytes());
+    mbr[450] = 0x83;
+    mbr[454..458].copy_from_slice(&1u32.to_le_bytes());
+    mbr[458..462].copy_from_slice(&2048u32.to_le_bytes());
+    mbr[510..].copy_from_slice(&[0x55, 0xaa]);
+    bytes[..512].copy_from_slice(&mbr);
 }
 
 fn uuid(seed: u64) -> uuid::Uuid {
