@@ -13,6 +13,9 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt;
+
 /// What is served.
 pub(crate) enum Body {
     Bytes(Vec<u8>),
@@ -56,6 +59,15 @@ pub(crate) struct Answer {
     pub(crate) corrupt: Option<u64>,
     /// Stop sending at the cut instead of closing.
     pub(crate) stall: bool,
+    /// Reset the connection at the cut instead of closing it in order.
+    pub(crate) reset: bool,
+    /// Send pieces of this many bytes.
+    pub(crate) piece: usize,
+    /// From this place on, send bytes that are this far ahead or behind:
+    /// some are lost, or come twice.
+    pub(crate) slip: Option<(u64, i64)>,
+    /// Say in `Content-Range` that the answer starts this much farther on.
+    pub(crate) range_off: i64,
     pub(crate) etag: Option<&'static str>,
 }
 
@@ -69,6 +81,10 @@ impl Default for Answer {
             chunked: false,
             corrupt: None,
             stall: false,
+            reset: false,
+            piece: 64 << 10,
+            slip: None,
+            range_off: 0,
             etag: Some("\"v1\""),
         }
     }
@@ -148,10 +164,23 @@ fn serve(stream: &TcpStream, body: &Body, plan: &dyn Fn() -> Answer) -> std::io:
         let fresh = if_range.is_none() || if_range.as_deref() == answer.etag;
         let range = range.filter(|_| answer.ranges && fresh);
         send(stream, body, &answer, range)?;
+        if answer.reset {
+            return reset(stream);
+        }
         if answer.cut.is_some() || answer.length_off != 0 {
             return Ok(());
         }
     }
+}
+
+/// Makes the connection end with a reset: what was not read is lost.
+fn reset(stream: &TcpStream) -> std::io::Result<()> {
+    let linger = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
+    setsockopt(stream, sockopt::Linger, &linger)?;
+    Ok(())
 }
 
 fn send(
@@ -174,6 +203,7 @@ fn send(
     let mut head = match range {
         Some(_) => {
             let last = end - 1;
+            let first = u64::saturating_add_signed(first, answer.range_off);
             format!("HTTP/1.1 206 Part\r\ncontent-range: bytes {first}-{last}/{total}\r\n")
         }
         None => "HTTP/1.1 200 OK\r\n".to_owned(),
@@ -191,8 +221,12 @@ fn send(
     let stop = answer.cut.map_or(end, |cut| end.min(first + cut));
     let mut at = first;
     while at < stop {
-        let len = (stop - at).min(64 << 10) as usize;
-        let mut bytes = body.read(at, len);
+        let len = (stop - at).min(answer.piece as u64) as usize;
+        let place = match answer.slip {
+            Some((from, by)) if at >= from => at.saturating_add_signed(by).min(total - len as u64),
+            _ => at,
+        };
+        let mut bytes = body.read(place, len);
         if let Some(corrupt) = answer.corrupt
             && (at..at + len as u64).contains(&corrupt)
         {
