@@ -44,12 +44,13 @@ impl Decoder {
         total: Option<u64>,
         sink: &Sink<'_>,
     ) -> Result<(Self, Budget), Error> {
-        let found = examine(first.bytes())?;
+        let found = examine(first.bytes(), takes_iso(request))?;
         let format = found.format;
         let outer = container.map(|container| container.kind.format());
         if let Some(declared) = request.format
             && declared != format
             && Some(declared) != outer
+            && (declared, format) != (Format::Raw, Format::Iso)
         {
             let inside = outer.map_or(String::new(), |outer| format!(" inside of {outer}"));
             return Err(refuse(format!(
@@ -59,10 +60,16 @@ impl Decoder {
         if let Some(allowed) = &request.allowed_formats
             && !allowed.contains(&format)
         {
-            let names: Vec<&str> = allowed.iter().map(|format| format.name()).collect();
+            let mut names: Vec<&str> = allowed.iter().map(|format| format.name()).collect();
+            names.dedup();
+            let names = if names.is_empty() {
+                "nothing that is known here".to_owned()
+            } else {
+                format!("only {}", names.join(", "))
+            };
             return Err(refuse(format!(
-                "the image is {format}, only {} may be written",
-                names.join(", ")
+                "the image is {format}, but {names} may be written by the installation's list of \
+                 permitted formats"
             )));
         }
         if format == Format::Qcow2 {
@@ -153,10 +160,21 @@ fn refuse(text: String) -> Error {
     Error::new(ErrorKind::Format, Stage::Check, text)
 }
 
-/// Finds the format and refuses those that are not written.
-pub(crate) fn examine(head: &[u8]) -> Result<Detection, Error> {
+/// Whether an ISO 9660 image is meant; one that has a partition table too is
+/// a disk for whoever starts it.
+fn takes_iso(request: &WriteRequest) -> bool {
+    let allowed = request.allowed_formats.as_ref();
+    request.format == Some(Format::Iso) || allowed.is_some_and(|list| list.contains(&Format::Iso))
+}
+
+/// Finds the format and refuses those that are not written; an ISO with a
+/// partition table passes where `iso` says so.
+pub(crate) fn examine(head: &[u8], iso: bool) -> Result<Detection, Error> {
     let found = detect::detect(head)
         .map_err(|error| refuse("the image's format is not clear".to_owned()).caused_by(error))?;
+    if iso && found.format == Format::Iso && found.table.is_some() {
+        return Ok(found);
+    }
     match foreign::refusal(&found, head) {
         Some(error) => Err(error),
         None => Ok(found),

@@ -29,6 +29,10 @@ pub(crate) fn refusal(found: &Detection, head: &[u8]) -> Option<Error> {
         Format::Qcow2 => return None,
         Format::Raw if found.table.is_some() || found.filesystem.is_some() => return None,
         Format::Raw => return not_a_disk(head).map(refuse),
+        Format::Iso if found.table.is_some() => "the image is an ISO 9660 image with a partition \
+             table; it is written only where that is meant (--disk-format iso, or iso among the \
+             permitted formats)"
+            .to_owned(),
         Format::Iso => "the image is an ISO 9660 image, which is installed from and not written \
                         to a disk; a whole-disk image is needed"
             .to_owned(),

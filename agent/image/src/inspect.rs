@@ -119,7 +119,7 @@ fn look(head: &[u8], source: Option<Box<dyn Source>>, facts: &mut ImageFacts) ->
 
 fn look_inside(mut peek: Peek<'_>, facts: &mut ImageFacts) -> Result<(), Error> {
     facts.format = detect::detect(peek.head()).ok().map(|found| found.format);
-    let found = decoder::examine(peek.head())?;
+    let found = decoder::examine(peek.head(), false)?;
     if found.format == Format::Qcow2 {
         return qcow2::look(&mut peek, facts);
     }

@@ -325,3 +325,49 @@ fn what_would_be_written_is_described() {
     let missing = inspect("/nowhere", &HttpOptions::default(), Retry::default());
     assert_eq!(missing.unwrap_err().kind(), ErrorKind::Source);
 }
+
+#[test]
+fn a_hybrid_iso_is_written_where_one_is_meant() {
+    let images = Images { dir: memory_dir() };
+    let mut hybrid = disk(4 * MIB, 3);
+    hybrid[0x8001..0x8006].copy_from_slice(b"CD001");
+    let path = images.put("hybrid.iso", &hybrid);
+    let refusal = look(&path).refusal.unwrap();
+    assert!(
+        refusal.to_string().contains("--disk-format iso"),
+        "{refusal}"
+    );
+
+    let lists = [
+        (None, None, false),
+        (Some(Format::Raw), None, false),
+        (Some(Format::Iso), None, true),
+        (None, Some(vec![Format::Raw, Format::Iso]), true),
+        (
+            Some(Format::Raw),
+            Some(vec![Format::Raw, Format::Iso]),
+            true,
+        ),
+        (Some(Format::Iso), Some(vec![Format::Raw]), false),
+        (
+            Some(Format::Qcow2),
+            Some(vec![Format::Qcow2, Format::Iso]),
+            false,
+        ),
+        (None, Some(vec![]), false),
+    ];
+    for (declared, allowed, written) in lists {
+        let target = images.put("target", &vec![1; hybrid.len()]);
+        let mut request = request(&path.display().to_string(), &target, &hybrid);
+        (request.format, request.allowed_formats) = (declared, allowed.clone());
+        let result = write(&request);
+        assert_eq!(
+            result.is_ok(),
+            written,
+            "{declared:?} {allowed:?}: {result:?}"
+        );
+        if written {
+            assert!(fs::read(&target).unwrap() == hybrid);
+        }
+    }
+}
