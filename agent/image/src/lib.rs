@@ -68,13 +68,13 @@ pub use request::Secret;
 pub use request::WriteRequest;
 pub use wrought_formats::detect::Format;
 
-/// A TLS verifier that accepts every certificate, for servers whose answers
-/// are checked in another way, or when the operator has switched checks off.
-#[must_use]
-pub fn accept_any_certificate(
-    provider: std::sync::Arc<rustls::crypto::CryptoProvider>,
-) -> std::sync::Arc<dyn rustls::client::danger::ServerCertVerifier> {
-    source::accept_any(provider)
+/// The TLS configuration towards image servers, for other things that are
+/// fetched from them.
+///
+/// # Errors
+/// A CA that cannot be used.
+pub fn tls_config(options: &HttpOptions) -> Result<rustls::ClientConfig, Error> {
+    source::tls_config(options)
 }
 
 /// Writes an image to a disk; see [`WriteRequest`] for what can be asked.

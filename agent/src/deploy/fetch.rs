@@ -1,16 +1,16 @@
-//! A config drive from a URL.
+//! A config drive from a URL: servers are trusted as image servers are.
 
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use wrought_image::HttpOptions;
 
 use crate::api;
 use crate::command::CommandFailure;
 use crate::command::Context;
 use crate::deploy::configdrive::Image;
 use crate::deploy::configdrive::SIZE;
-use crate::params::Trust;
-use crate::tls;
+use crate::deploy::request;
 
 /// The whole transfer must be over by then.
 const TIMEOUT: Duration = Duration::from_secs(300);
@@ -22,13 +22,10 @@ const LIMIT: u64 = SIZE / 2 * 3;
 /// Fetches the image with a bound on its size. Call it from a blocking
 /// thread of the runtime.
 pub(super) fn config_drive(context: &Context, url: &str) -> Result<Image, CommandFailure> {
-    let trust = match &context.agent.params.trust {
-        // Plain http needs a configuration too, but never uses it.
-        _ if url.starts_with("http://") => &Trust::Insecure,
-        trust => trust,
-    };
-    let tls =
-        tls::client_config(trust).map_err(|error| failed(url, &CommandFailure::chain(&error)))?;
+    let mut http = HttpOptions::default();
+    request::trust_image_servers(&context.agent.params, &mut http);
+    let tls = wrought_image::tls_config(&http)
+        .map_err(|error| failed(url, &CommandFailure::chain(&error)))?;
     let client = api::builder(tls)
         .timeout(TIMEOUT)
         .build()

@@ -209,7 +209,7 @@ fn http_options(
 
 /// Image servers may have a CA of their own; one of the installation has a
 /// certificate of the installation's CA.
-fn trust_image_servers(params: &Params, http: &mut HttpOptions) {
+pub(super) fn trust_image_servers(params: &Params, http: &mut HttpOptions) {
     let mut fingerprints = Vec::from_iter(params.image_ca_sha256);
     match &params.trust {
         Trust::Nothing => {}

@@ -11,6 +11,7 @@ use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use wrought_image::HttpOptions;
 
 pub use fingerprint::FingerprintVerifier;
 pub use identity::Identity;
@@ -36,6 +37,9 @@ pub enum TlsError {
     /// The agent's own certificate could not be made.
     #[error("cannot make the agent's certificate")]
     Identity(#[source] rcgen::Error),
+    /// Checks could not be switched off.
+    #[error("cannot set up TLS without checks")]
+    Insecure(#[source] wrought_image::Error),
     /// The library refuses the configuration.
     #[error("cannot set up TLS")]
     Config(#[source] rustls::Error),
@@ -54,10 +58,13 @@ pub fn client_config(trust: &Trust) -> Result<ClientConfig, TlsError> {
         .map_err(TlsError::Config)?;
     let config = match trust {
         Trust::Nothing => return Err(TlsError::NoTrust),
-        Trust::Insecure => builder
-            .dangerous()
-            .with_custom_certificate_verifier(wrought_image::accept_any_certificate(provider))
-            .with_no_client_auth(),
+        Trust::Insecure => {
+            let options = HttpOptions {
+                insecure: true,
+                ..HttpOptions::default()
+            };
+            wrought_image::tls_config(&options).map_err(TlsError::Insecure)?
+        }
         Trust::Fingerprint(digest) => builder
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(FingerprintVerifier::new(*digest, provider)))

@@ -23,7 +23,8 @@ fn every_text_is_read_or_refused_with_a_reason() {
     let md5 = &upper[..32];
     let sha256 = Some(Algorithm::Sha256);
     // Text, algorithm that is said beside it, MD5 allowed, outcome.
-    let table: [(&str, Option<Algorithm>, bool, Result<Algorithm, &str>); 16] = [
+    type Row<'a> = (&'a str, Option<Algorithm>, bool, Result<Algorithm, &'a str>);
+    let table: [Row<'_>; 16] = [
         (&upper, None, false, Ok(Algorithm::Sha256)),
         (&format!(" {upper}\n"), None, false, Ok(Algorithm::Sha256)),
         (

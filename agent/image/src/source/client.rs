@@ -64,7 +64,7 @@ impl Http {
             .map_err(|error| fail("start the HTTP client".to_owned()).caused_by(error))?;
         let mut builder = Client::builder()
             .tls_backend_preconfigured(tls::config(options)?)
-            .redirect(Policy::custom(|attempt| redirected(attempt)))
+            .redirect(Policy::custom(redirected))
             .referer(false)
             .connect_timeout(retry.connect)
             .http1_only()

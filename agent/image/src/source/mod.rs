@@ -21,7 +21,7 @@ use std::sync::Arc;
 use client::Http;
 use mirrors::Mirrors;
 use reqwest::Url;
-pub(crate) use tls::accept_any;
+pub(crate) use tls::config as tls_config;
 
 use crate::checksum::Implied;
 use crate::checksum::decode_percent_bytes;

@@ -30,7 +30,7 @@ const SYSTEM_BUNDLES: [&str; 3] = [
 ];
 
 /// The configuration that a request asks for.
-pub(super) fn config(options: &HttpOptions) -> Result<ClientConfig, Error> {
+pub(crate) fn config(options: &HttpOptions) -> Result<ClientConfig, Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier = verifier(options, &provider)?;
     let builder = ClientConfig::builder_with_provider(provider)
@@ -161,7 +161,7 @@ impl ServerCertVerifier for AnyOf {
 
 /// A verifier that accepts every certificate: the operator switched
 /// verification off. An image's digest still decides what is written.
-pub(crate) fn accept_any(provider: Arc<CryptoProvider>) -> Arc<dyn ServerCertVerifier> {
+fn accept_any(provider: Arc<CryptoProvider>) -> Arc<dyn ServerCertVerifier> {
     Arc::new(AcceptAny(provider))
 }
 
