@@ -1,5 +1,6 @@
 //! The harness binary: `wrought-harness demo` and `wrought-harness test`.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -10,6 +11,7 @@ use wrought_tests::Unavailable;
 use wrought_tests::accel::Accel;
 use wrought_tests::account::Account;
 use wrought_tests::bench;
+use wrought_tests::bench::part::Part;
 use wrought_tests::demo;
 use wrought_tests::demo::Boot;
 use wrought_tests::demo::Plan;
@@ -43,6 +45,15 @@ enum Command {
     Test(Test),
     /// Measures; see SPECIFICATION.md.
     Bench(Bench),
+    /// Does one part of the data path by itself.
+    #[command(hide = true)]
+    Part {
+        /// What to do.
+        #[arg(value_enum)]
+        part: Part,
+        /// To what.
+        file: PathBuf,
+    },
     /// Runs one scenario in this process.
     #[command(hide = true)]
     Scenario {
@@ -138,6 +149,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Bench(options) => {
             block_on(async move { bench::run(options.kind).await.map(|()| ExitCode::SUCCESS) })
         }
+        Command::Part { part, file } => bench::part::run(part, &file).map(|()| ExitCode::SUCCESS),
         Command::Scenario { name } => {
             let port = HostPort::bind(0)?;
             let scenario = scenarios::find(&name)?;

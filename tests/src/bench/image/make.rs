@@ -125,7 +125,7 @@ fn make(folder: &Path, stop: &Stop) -> Result<()> {
         |program: &str, to: Kind| format!("{program} -c {raw} > {name}", name = to.file_name());
     let scripts = [
         // The slowest ones first.
-        packed("xz -T0", Kind::RawXz),
+        packed("xz -T0 -1", Kind::RawXz),
         qcow2(raw, "-c -o compression_type=zlib", Kind::Qcow2Zlib),
         packed("gzip -n", Kind::RawGz),
         qcow2(raw, "-c -o compression_type=zstd", Kind::Qcow2Zstd),

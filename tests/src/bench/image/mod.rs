@@ -86,7 +86,7 @@ impl Bench {
         let downloads = Scratch::in_memory().unwrap_or(Scratch::new(&paths.runs)?);
         let tools = Tools {
             agent: existing(release.join("wrought-agent"), made_by)?,
-            parts: existing(release.join("parts"), made_by)?,
+            harness: paths.binary("wrought-harness")?,
             python: python.exists().then_some(python),
             driver: paths.root.join("tests/src/bench/image/real_agent.py"),
             downloads: downloads.path().to_owned(),

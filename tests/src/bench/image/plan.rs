@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 /// An image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Kind {
+pub(super) enum Kind {
     /// As it is on the disk.
     #[value(name = "raw")]
     Raw,
@@ -35,7 +35,7 @@ pub enum Kind {
 
 impl Kind {
     /// All, as they are shown.
-    pub const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Raw,
         Self::Qcow2,
         Self::Qcow2Zlib,
@@ -81,7 +81,7 @@ impl Kind {
 
 /// Where an image is written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Place {
+pub(super) enum Place {
     /// A loop device with direct I/O.
     Loop,
     /// A file.
@@ -90,7 +90,7 @@ pub enum Place {
 
 /// What the image is checked with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Hash {
+pub(super) enum Hash {
     /// SHA-256.
     Sha256,
     /// SHA-512.

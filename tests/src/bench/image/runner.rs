@@ -6,16 +6,17 @@ use std::fs::File;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
-use std::process::Stdio;
 
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
 use serde_json::Value;
 
+use super::plan::Hash;
 use super::plan::Kind;
 use super::plan::Place;
 use super::plan::Row;
+use crate::bench::part::Part;
 use crate::bench::process::Usage;
 use crate::bench::process::measure;
 use crate::bench::process::run;
@@ -96,8 +97,8 @@ impl Runner {
 pub(super) struct Tools {
     /// The shipped agent.
     pub(super) agent: PathBuf,
-    /// Its parts by themselves, built with it.
-    pub(super) parts: PathBuf,
+    /// This program, which can do the parts by themselves.
+    pub(super) harness: PathBuf,
     /// Python with ironic-python-agent, where it could be installed.
     pub(super) python: Option<PathBuf>,
     /// Our driver of it.
@@ -133,8 +134,9 @@ impl Tools {
         match runner {
             Runner::Ours => self.ours(job),
             Runner::RealAgent => self.real_agent(job),
-            Runner::Hash => self.part(hash, job),
-            Runner::Unpack if job.row.kind == Kind::RawGz => self.part("gzip", job),
+            Runner::Hash if job.row.hash == Hash::Sha256 => self.part(Part::Sha256, job),
+            Runner::Hash => self.part(Part::Sha512, job),
+            Runner::Unpack if job.row.kind == Kind::RawGz => self.part(Part::Gzip, job),
             Runner::Dd => self.shell(&format!("curl -sf \"$URL\" | {DD}"), job),
             Runner::Download => {
                 let write = match job.row.kind.unpacker() {
@@ -207,9 +209,9 @@ impl Tools {
     }
 
     /// A part of ours by itself, on one core.
-    fn part(&self, name: &str, job: &Job<'_>) -> Result<Usage> {
-        let mut command = Command::new(&self.parts);
-        command.arg(name).arg(&job.file).stdout(Stdio::null());
+    fn part(&self, part: Part, job: &Job<'_>) -> Result<Usage> {
+        let mut command = Command::new(&self.harness);
+        command.args(["part", part.name()]).arg(&job.file);
         measure(&mut command, &self.stop)
     }
 

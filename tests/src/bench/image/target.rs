@@ -67,23 +67,23 @@ mod raw {
     nix::ioctl_write_ptr_bad!(configure, 0x4c0a, Config);
     nix::ioctl_write_ptr_bad!(discard, nix::request_code_none!(0x12, 119), [u64; 2]);
 
-    pub const AUTOCLEAR: u32 = 4;
-    pub const DIRECT_IO: u32 = 16;
+    pub(super) const AUTOCLEAR: u32 = 4;
+    pub(super) const DIRECT_IO: u32 = 16;
 
     /// `struct loop_config` with the `struct loop_info64` in it.
     #[repr(C)]
-    pub struct Config {
-        pub fd: u32,
-        pub block_size: u32,
+    pub(super) struct Config {
+        pub(super) fd: u32,
+        pub(super) block_size: u32,
         /// Device, inode, rdevice, offset and size limit.
-        pub places: [u64; 5],
+        pub(super) places: [u64; 5],
         /// Number, encryption type and key size.
-        pub numbers: [u32; 3],
-        pub flags: u32,
+        pub(super) numbers: [u32; 3],
+        pub(super) flags: u32,
         /// File name, encryption name and key.
-        pub names: [u8; 160],
+        pub(super) names: [u8; 160],
         /// Encryption's, then reserved.
-        pub rest: [u64; 10],
+        pub(super) rest: [u64; 10],
     }
 }
 
