@@ -1,7 +1,11 @@
 //! Doors for the fuzz targets in `fuzz/`: inner parsers that no caller of the
 //! crate reaches by themselves. Not part of the interface.
 
+use std::io::BufReader;
+use std::io::Read;
+
 use crate::checksum;
+use crate::container;
 use crate::error::Error;
 use crate::error::ErrorKind;
 use crate::error::Stage;
@@ -51,4 +55,23 @@ pub fn fit_table(
     })?;
     let patches = patches.into_iter().map(|patch| (patch.offset, patch.bytes));
     Ok((report, patches.collect()))
+}
+
+/// What a compressed container holds, read in pieces of `piece` bytes; no
+/// more than `limit` bytes of it, in `memory` bytes.
+///
+/// # Errors
+/// Why it would be refused.
+pub fn unpack(bytes: &[u8], piece: usize, limit: u64, memory: u64) -> Result<Vec<u8>, String> {
+    let found = container::recognise(bytes).map_err(|error| error.chain())?;
+    let container = found.ok_or("no container")?;
+    if container.memory > memory {
+        return Err(format!("{} bytes of memory are needed", container.memory));
+    }
+    let reader = BufReader::with_capacity(piece, bytes);
+    let mut out = Vec::new();
+    container::decoder(container, reader)
+        .and_then(|decoder| decoder.take(limit).read_to_end(&mut out))
+        .map_err(|error| error.to_string())?;
+    Ok(out)
 }

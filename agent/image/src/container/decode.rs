@@ -21,7 +21,7 @@ use crate::error::Stage;
 const XZ_THREADS: u32 = 4;
 
 /// A decoder of all that `reader` gives, within the container's memory.
-pub(super) fn decoder<'a>(
+pub(crate) fn decoder<'a>(
     container: Container,
     reader: impl BufRead + 'a,
 ) -> io::Result<Box<dyn Read + 'a>> {

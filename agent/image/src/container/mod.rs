@@ -11,6 +11,7 @@ mod members;
 mod reader;
 mod unpack;
 
+pub(crate) use decode::decoder;
 pub(crate) use decode::peek;
 pub(crate) use reader::BlockReader;
 pub(crate) use unpack::Limits;
