@@ -101,6 +101,7 @@ impl Budget {
             sizes: Sizes {
                 cluster: 0,
                 scratch: 0,
+                scratches: 0,
                 compression: Compression::Zlib,
             },
             limits: Limits {
@@ -119,7 +120,10 @@ impl Budget {
             left: memory,
         } = memory;
         let cluster = header.cluster_size();
-        let scratch = cluster.max(block.min(MIB / 2));
+        // One piece is decoded to while the other is written; large clusters
+        // take turns.
+        let scratch = cluster.max(block.min(MIB / 4));
+        let scratches = (MIB / 2 / scratch).max(1);
         // A worker's copy of a compressed cluster that spans blocks. A table
         // could name twice as much, but what does not shrink is not
         // compressed.
@@ -127,7 +131,7 @@ impl Budget {
             Compression::Zlib => 0,
             Compression::Zstd => cluster,
         };
-        let worker = BOUNCE + scratch + joined;
+        let worker = BOUNCE + scratches * scratch + joined;
         // What the placer keeps for tables and clusters that span blocks,
         // and a copy of one table.
         let window = 2 * cluster + 2 * block + cluster;
@@ -149,6 +153,7 @@ impl Budget {
                 sizes: Sizes {
                     cluster: cluster as usize,
                     scratch: scratch as usize,
+                    scratches: scratches as usize,
                     compression: header.compression,
                 },
                 limits: Limits {
@@ -194,7 +199,8 @@ mod tests {
                     continue;
                 };
                 let used = budget.blocks as u64 * budget.limits.block
-                    + budget.workers as u64 * (budget.sizes.scratch as u64 + BOUNCE)
+                    + budget.workers as u64
+                        * ((budget.sizes.scratch * budget.sizes.scratches) as u64 + BOUNCE)
                     + budget.limits.metadata as u64
                     + other(memory * MIB)
                     + ENDS;

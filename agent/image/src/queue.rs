@@ -65,25 +65,37 @@ impl<T> Queue<T> {
         Ok(())
     }
 
+    /// As [`pop`](Self::pop), without waiting.
+    pub(crate) fn pop_now(&self, control: &Control) -> Result<Popped<T>, Stopped> {
+        control.running()?;
+        Ok(self.next(&mut lock(&self.state)))
+    }
+
+    fn next(&self, state: &mut State<T>) -> Popped<T> {
+        if let Some(item) = state.items.pop_front() {
+            state.busy += 1;
+            self.changed.notify_all();
+            Popped::Item(item)
+        } else if state.closed {
+            Popped::Closed
+        } else {
+            Popped::Idle
+        }
+    }
+
     /// Waits one tick at most. Every item taken must be followed by
     /// [`done`](Self::done) where [`drained`](Self::drained) is used.
     pub(crate) fn pop(&self, control: &Control) -> Result<Popped<T>, Stopped> {
         let mut state = lock(&self.state);
-        for last_try in [false, true] {
-            control.running()?;
-            if let Some(item) = state.items.pop_front() {
-                state.busy += 1;
-                self.changed.notify_all();
-                return Ok(Popped::Item(item));
-            }
-            if state.closed {
-                return Ok(Popped::Closed);
-            }
-            if !last_try {
+        control.running()?;
+        match self.next(&mut state) {
+            Popped::Idle => {
                 state = self.wait(state);
+                control.running()?;
+                Ok(self.next(&mut state))
             }
+            popped => Ok(popped),
         }
-        Ok(Popped::Idle)
     }
 
     /// An item taken from the queue has been dealt with.

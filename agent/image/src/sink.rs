@@ -1,6 +1,7 @@
 //! Between the decoders and the disk: holds both ends of the image back,
 //! keeps digests for reading back, counts.
 
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
@@ -12,8 +13,9 @@ use crate::error::ErrorKind;
 use crate::error::Stage;
 use crate::readback::Sums;
 use crate::table;
-use crate::target::Bounce;
 use crate::target::END;
+use crate::target::Lane;
+use crate::target::Payload;
 use crate::target::Target;
 use crate::target::TargetKind;
 
@@ -80,46 +82,50 @@ impl<'a> Sink<'a> {
         Err(Error::new(ErrorKind::TooLarge, Stage::Check, text))
     }
 
-    /// Puts image bytes at their place on the disk.
-    pub(crate) fn put(&self, bytes: &[u8], at: u64, bounce: &mut Bounce) -> Result<(), Error> {
+    /// Puts `range` of a payload at its place on the disk, or on its way
+    /// there.
+    pub(crate) fn put(
+        &self,
+        payload: Payload,
+        range: Range<usize>,
+        at: u64,
+        lane: &mut Lane<'_>,
+    ) -> Result<(), Error> {
+        let bytes = &payload.bytes()[range.clone()];
         let count = bytes.len() as u64;
-        let (inner, start) = self.hold_back(bytes, at);
-        if !inner.is_empty() {
-            if let Some(sums) = &self.sums {
-                sums.add(inner, start);
-            }
-            self.target.write(inner, start, bounce)?;
+        let inner = self.hold_back(bytes, at);
+        let start = at + inner.start as u64;
+        if let Some(sums) = &self.sums {
+            sums.add(&bytes[inner.clone()], start);
         }
+        let inner = range.start + inner.start..range.start + inner.end;
+        lane.write(payload, inner, start)?;
         self.control.bytes_out.fetch_add(count, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Keeps what lies in the ends; returns the rest and its place.
-    fn hold_back<'b>(&self, bytes: &'b [u8], at: u64) -> (&'b [u8], u64) {
-        let (mut inner, mut start) = (bytes, at);
-        let mut head = None;
-        if at < END {
+    /// Keeps what lies in the ends; returns which part is written now.
+    fn hold_back(&self, bytes: &[u8], at: u64) -> Range<usize> {
+        // Neither end is longer than END and a page.
+        let before = if at < END {
             let mut held = lock(&self.head);
             let from = at as usize;
             let count = held.len().saturating_sub(from).min(bytes.len());
             held[from..from + count].copy_from_slice(&bytes[..count]);
-            inner = &bytes[count..];
-            start += count as u64;
-            head = Some(count);
-        }
+            count
+        } else {
+            0
+        };
         let tail_start = self.tail_start.load(Ordering::Acquire);
-        let end = start + inner.len() as u64;
-        if end > tail_start {
-            let split = tail_start.saturating_sub(start).min(inner.len() as u64) as usize;
-            let (before, last) = inner.split_at(split);
+        let until = tail_start.saturating_sub(at).min(bytes.len() as u64) as usize;
+        let until = until.max(before);
+        if until < bytes.len() {
             let mut held = lock(&self.tail);
-            let from = (start + split as u64 - tail_start) as usize;
-            let count = held.len().saturating_sub(from).min(last.len());
-            held[from..from + count].copy_from_slice(&last[..count]);
-            inner = before;
+            let from = (at + until as u64 - tail_start) as usize;
+            let count = held.len().saturating_sub(from).min(bytes.len() - until);
+            held[from..from + count].copy_from_slice(&bytes[until..until + count]);
         }
-        debug_assert!(head.is_none_or(|count| count > 0 || bytes.is_empty()));
-        (inner, start)
+        before..until
     }
 
     /// Refuses a GPT made for another sector size as soon as it is in the
@@ -142,11 +148,11 @@ impl<'a> Sink<'a> {
 
     /// Makes a range of the image read as zero. The held-back ends are zero
     /// from the start.
-    pub(crate) fn zero(&self, at: u64, len: u64, bounce: &mut Bounce) -> Result<(), Error> {
+    pub(crate) fn zero(&self, at: u64, len: u64, lane: &mut Lane<'_>) -> Result<(), Error> {
         let start = at.max(END.min(at + len));
         let end = (at + len).min(self.tail_start.load(Ordering::Acquire));
         if start < end {
-            self.target.zero(start, end - start, bounce, self.control)?;
+            lane.zero(start, end - start, self.control)?;
         }
         self.control.bytes_out.fetch_add(len, Ordering::Relaxed);
         self.control.bytes_zeroed.fetch_add(len, Ordering::Relaxed);
@@ -179,6 +185,7 @@ fn gib(bytes: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::Scratch;
 
     #[test]
     fn both_ends_stay_off_the_disk_whatever_the_pieces() {
@@ -195,10 +202,20 @@ mod tests {
             let sink = Sink::new(&target, &control, false);
             sink.set_extent(extent).unwrap();
             let bytes: Vec<u8> = (0..extent).map(|at| (at % 251) as u8 + 1).collect();
-            let mut bounce = Bounce::default();
+            let scratch = Scratch {
+                size: piece,
+                most: 2,
+            };
+            let mut lane = Lane::new(&target, scratch);
             for (index, chunk) in bytes.chunks(piece).enumerate() {
-                sink.put(chunk, (index * piece) as u64, &mut bounce)
+                let mut memory = lane.scratch().unwrap();
+                memory[..chunk.len()].copy_from_slice(chunk);
+                let (payload, at) = (Payload::Scratch(memory), index * piece);
+                sink.put(payload, 0..chunk.len(), at as u64, &mut lane)
                     .unwrap();
+            }
+            while lane.is_busy() {
+                lane.wait().unwrap();
             }
             let disk = std::fs::read(&path).unwrap();
             let (head, tail, tail_at) = sink.take_ends();

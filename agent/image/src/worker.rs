@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use wrought_formats::qcow2::Compression;
 
-use crate::buffer::Aligned;
 use crate::buffer::Block;
 use crate::cluster::ClusterDecoder;
 use crate::cluster::Compressed;
@@ -16,7 +15,9 @@ use crate::error::Error;
 use crate::queue::Popped;
 use crate::queue::Queue;
 use crate::sink::Sink;
-use crate::target::Bounce;
+use crate::target::Lane;
+use crate::target::Payload;
+use crate::target::Scratch;
 
 /// Something to put on the disk.
 #[derive(Debug)]
@@ -40,8 +41,10 @@ pub(crate) struct Sizes {
     pub(crate) cluster: usize,
     /// How clusters are compressed.
     pub(crate) compression: Compression,
-    /// Bytes of scratch memory for decoded clusters.
+    /// Bytes of a piece of scratch memory for decoded clusters.
     pub(crate) scratch: usize,
+    /// Pieces of scratch memory.
+    pub(crate) scratches: usize,
 }
 
 /// Where decoders hand their jobs in.
@@ -59,61 +62,88 @@ impl Jobs<'_> {
 
 /// Runs until the queue is closed or the write stops.
 pub(crate) fn run(jobs: Jobs<'_>, sink: &Sink<'_>, sizes: Sizes) {
+    let scratch = Scratch {
+        size: sizes.scratch,
+        most: sizes.scratches,
+    };
     let mut worker = Worker {
         sizes,
-        bounce: Bounce::default(),
+        lane: Lane::new(sink.target, scratch),
         decoder: None,
     };
-    loop {
-        match jobs.queue.pop(jobs.control) {
-            Ok(Popped::Item(job)) => {
-                // A damaged image is only hashed any more.
-                if !jobs.control.damaged()
-                    && let Err(error) = worker.handle(job, sink)
-                {
-                    jobs.control.fail(error);
-                }
-                jobs.queue.done();
-            }
-            Ok(Popped::Idle) => {}
-            Ok(Popped::Closed) | Err(Stopped) => return,
-        }
-    }
+    worker.work(jobs, sink);
 }
 
-struct Worker {
+struct Worker<'a> {
     sizes: Sizes,
-    bounce: Bounce,
-    decoder: Option<(ClusterDecoder, Aligned)>,
+    lane: Lane<'a>,
+    decoder: Option<ClusterDecoder>,
 }
 
-impl Worker {
-    fn handle(&mut self, job: Job, sink: &Sink<'_>) -> Result<(), Error> {
-        match job {
-            Job::Data { block, range, at } => sink.put(&block.bytes()[range], at, &mut self.bounce),
-            Job::Zero { at, len } => sink.zero(at, len, &mut self.bounce),
-            Job::Inflate(batch) => self.inflate(batch, sink),
+impl Worker<'_> {
+    fn work(&mut self, jobs: Jobs<'_>, sink: &Sink<'_>) {
+        // Jobs taken and not yet reported done: their writes are on their way.
+        let mut owed = 0;
+        loop {
+            let busy = self.lane.is_busy();
+            let popped = if busy {
+                jobs.queue.pop_now(jobs.control)
+            } else {
+                jobs.queue.pop(jobs.control)
+            };
+            let result = match popped {
+                Ok(Popped::Item(job)) => {
+                    owed += 1;
+                    // A damaged image is only hashed any more.
+                    if jobs.control.damaged() {
+                        Ok(())
+                    } else {
+                        self.handle(job, sink)
+                    }
+                }
+                Ok(Popped::Idle | Popped::Closed) if busy => self.lane.wait(),
+                Ok(Popped::Idle) => Ok(()),
+                Ok(Popped::Closed) | Err(Stopped) => return,
+            };
+            if let Err(error) = result {
+                jobs.control.fail(error);
+            }
+            if !self.lane.is_busy() {
+                (0..owed).for_each(|_| jobs.queue.done());
+                owed = 0;
+            }
         }
     }
 
-    fn inflate(&mut self, batch: Vec<Compressed>, sink: &Sink<'_>) -> Result<(), Error> {
-        let sizes = self.sizes;
-        let (decoder, scratch) = match &mut self.decoder {
-            Some(made) => made,
-            none => none.insert((
-                ClusterDecoder::new(sizes.compression)?,
-                Aligned::new(sizes.scratch),
-            )),
-        };
-        let Some(first) = batch.first().map(|cluster| cluster.at) else {
+    fn handle(&mut self, job: Job, sink: &Sink<'_>) -> Result<(), Error> {
+        let lane = &mut self.lane;
+        match job {
+            Job::Data { block, range, at } => sink.put(Payload::Block(block), range, at, lane),
+            Job::Zero { at, len } => sink.zero(at, len, lane),
+            Job::Inflate(batch) => self.decode(&batch, sink),
+        }
+    }
+
+    fn decode(&mut self, batch: &[Compressed], sink: &Sink<'_>) -> Result<(), Error> {
+        let Some(first) = batch.first() else {
             return Ok(());
         };
+        let decoder = match &mut self.decoder {
+            Some(decoder) => decoder,
+            none => none.insert(ClusterDecoder::new(self.sizes.compression)?),
+        };
+        let mut scratch = self.lane.scratch()?;
         let mut filled = 0;
         for cluster in batch {
-            let out = &mut scratch[filled..filled + sizes.cluster];
-            decoder.decode(&cluster, out)?;
+            let out = &mut scratch[filled..filled + self.sizes.cluster];
+            decoder.decode(cluster, out)?;
             filled += cluster.len;
         }
-        sink.put(&scratch[..filled], first, &mut self.bounce)
+        sink.put(
+            Payload::Scratch(scratch),
+            0..filled,
+            first.at,
+            &mut self.lane,
+        )
     }
 }

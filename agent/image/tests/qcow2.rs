@@ -43,10 +43,16 @@ fn compare(dir: &Path, qcow2: &Path, label: &str) {
     });
     let (ranged, plain) = (server(true), server(false));
     let targets = tempfile::tempdir().unwrap();
+    // A cluster of 2 MiB packed with zstd is joined before it is decoded.
+    let least = if label.starts_with("compression_type=zstd,cluster_size=2097152") {
+        32
+    } else {
+        24
+    };
     let sources = [
         ("file", name, 48, true),
         ("ranges", &ranged.url, 48, false),
-        ("no ranges", &plain.url, 24, true),
+        ("no ranges", &plain.url, least, true),
         ("chunked", &chunked.url, 64, false),
     ];
     for (kind, source, memory, used) in sources {

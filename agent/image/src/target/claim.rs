@@ -153,6 +153,7 @@ impl Target {
             kind,
             file,
             use_direct: AtomicBool::new(direct.is_some()),
+            use_ring: AtomicBool::new(true),
             direct,
             size: AtomicU64::new(size),
             sector_size,

@@ -1,4 +1,5 @@
-//! A target that breaks, for tests.
+//! A target that breaks, for tests: where every byte on its way to and from
+//! the disk passes.
 
 use std::io;
 use std::ops::Range;
@@ -6,25 +7,78 @@ use std::sync::Mutex;
 
 use crate::control::lock;
 
-/// Where writes fail, and how often.
+/// What goes wrong, and where.
 #[derive(Debug, Default)]
-pub(crate) struct Faults(Mutex<Option<(Range<u64>, u32, i32)>>);
+pub(crate) struct Faults(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    failing: Option<(Range<u64>, u32, i32)>,
+    flushes: Option<(u32, i32)>,
+    most: Option<usize>,
+    changed: Option<u64>,
+}
 
 impl Faults {
-    /// The next `times` writes that touch `range` fail with `errno`.
-    pub(crate) fn set(&self, range: Range<u64>, times: u32, errno: i32) {
-        *lock(&self.0) = Some((range, times, errno));
+    /// The next `times` writes (and zeroed ranges) that touch `range` fail
+    /// with `errno`.
+    pub(crate) fn fail(&self, range: Range<u64>, times: u32, errno: i32) {
+        lock(&self.0).failing = Some((range, times, errno));
     }
 
-    pub(super) fn hit(&self, offset: u64, len: usize) -> io::Result<()> {
-        match &mut *lock(&self.0) {
-            Some((range, times, errno))
-                if *times > 0 && offset < range.end && offset + len as u64 > range.start =>
-            {
-                *times -= 1;
-                Err(io::Error::from_raw_os_error(*errno))
+    /// `before` flushes work, the next one fails with `errno`.
+    pub(crate) fn fail_flush(&self, before: u32, errno: i32) {
+        lock(&self.0).flushes = Some((before, errno));
+    }
+
+    /// No write takes more than `most` bytes at once.
+    pub(crate) fn shorten(&self, most: usize) {
+        lock(&self.0).most = Some(most);
+    }
+
+    /// The byte at `offset` reads as another one than was written.
+    pub(crate) fn change(&self, offset: u64) {
+        lock(&self.0).changed = Some(offset);
+    }
+
+    /// How many of `len` bytes at `offset` are taken.
+    pub(super) fn allow(&self, offset: u64, len: usize) -> io::Result<usize> {
+        let mut state = lock(&self.0);
+        if let Some((range, times, errno)) = &mut state.failing
+            && *times > 0
+            && offset < range.end
+            && offset + len as u64 > range.start
+        {
+            *times -= 1;
+            return Err(io::Error::from_raw_os_error(*errno));
+        }
+        Ok(state.most.map_or(len, |most| len.min(most)))
+    }
+
+    pub(super) fn flush(&self) -> io::Result<()> {
+        let flushes = &mut lock(&self.0).flushes;
+        match flushes {
+            Some((0, errno)) => {
+                let error = io::Error::from_raw_os_error(*errno);
+                *flushes = None;
+                Err(error)
             }
-            _ => Ok(()),
+            Some((before, _)) => {
+                *before -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Bytes that were read at `offset`.
+    pub(super) fn read(&self, bytes: &mut [u8], offset: u64) {
+        let changed = lock(&self.0).changed;
+        let byte = changed
+            .and_then(|at| at.checked_sub(offset))
+            .and_then(|at| bytes.get_mut(usize::try_from(at).ok()?));
+        if let Some(byte) = byte {
+            *byte ^= 1;
         }
     }
 }

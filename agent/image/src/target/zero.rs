@@ -63,6 +63,9 @@ impl Target {
     ) -> Result<(), Error> {
         loop {
             let way = self.zeroing.load(Ordering::Relaxed);
+            #[cfg(test)]
+            self.allow(offset, len as usize)
+                .map_err(|error| self.error(Stage::Write, "zero", offset, error))?;
             let result = match way {
                 PUNCH => self.allocate(
                     libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,

@@ -38,42 +38,151 @@ fn image() -> Vec<u8> {
     bytes
 }
 
-proptest::proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
-    #[test]
-    fn a_failing_disk_never_boots(
-        start in 0..DISK as u64,
-        len in 1..(64u64 << 10),
-        times in 1u32..4,
-        full in proptest::bool::ANY,
-    ) {
+/// A used disk and a request to write the image to it.
+struct Case {
+    dir: tempfile::TempDir,
+    target: Target,
+    request: WriteRequest,
+    image: Vec<u8>,
+}
+
+impl Case {
+    fn new(ring: bool) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (source, path) = (dir.path().join("image"), dir.path().join("disk"));
         let image = image();
         fs::write(&source, &image).unwrap();
         fs::write(&path, vec![0xff; DISK]).unwrap();
         let target = Target::claim(&path).unwrap();
-        let errno = if full { libc::ENOSPC } else { libc::EIO };
-        target.faults.set(start..start + len, times, errno);
+        if !ring {
+            target.use_no_ring();
+        }
         let mut request = WriteRequest::new(source.to_str().unwrap(), &path);
-        let hex: String = Sha256::digest(&image).iter().map(|b| format!("{b:02x}")).collect();
+        let hex: String = Sha256::digest(&image)
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect();
         request.checksum = Some(hex);
-        let result = write_to(&request, &target);
-        let disk = fs::read(&path).unwrap();
-        match result {
-            Ok(_) => {
-                prop_assert!(disk[MIB..IMAGE] == image[MIB..]);
-                prop_assert!(disk[512..].starts_with(b"EFI PART"));
-            }
+        Self {
+            dir,
+            target,
+            request,
+            image,
+        }
+    }
+
+    fn disk(&self) -> Vec<u8> {
+        fs::read(self.dir.path().join("disk")).unwrap()
+    }
+
+    fn holds_the_image(&self) -> bool {
+        let disk = self.disk();
+        disk[MIB..IMAGE] == self.image[MIB..] && disk[512..].starts_with(b"EFI PART")
+    }
+
+    fn ends_are_zero(&self) -> bool {
+        let (disk, zeroes) = (self.disk(), vec![0; MIB]);
+        disk.starts_with(&zeroes) && disk.ends_with(&zeroes)
+    }
+}
+
+proptest::proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #[test]
+    fn a_failing_disk_never_boots(
+        start in 0..DISK as u64,
+        len in 1..(64u64 << 10),
+        times in 1u32..4,
+        full in proptest::bool::ANY,
+        ring in proptest::bool::ANY,
+        short in proptest::option::of(1usize..200),
+    ) {
+        let case = Case::new(ring);
+        let errno = if full { libc::ENOSPC } else { libc::EIO };
+        case.target.faults.fail(start..start + len, times, errno);
+        if let Some(sectors) = short {
+            case.target.faults.shorten(sectors * 512);
+        }
+        match write_to(&case.request, &case.target) {
+            Ok(_) => prop_assert!(case.holds_the_image()),
             Err(error) => {
                 prop_assert_eq!(error.kind(), ErrorKind::Target);
-                prop_assert!(error.offset().is_some());
-                let zeroes = vec![0; MIB];
-                let zero = disk.starts_with(&zeroes) && disk.ends_with(&zeroes);
+                prop_assert_eq!(error.stage(), Stage::Write);
+                // Where the refused piece starts: none is longer than a MiB.
+                let offset = error.offset().unwrap();
+                prop_assert!(offset < start + len && start < offset + MIB as u64, "{}", error);
+                let zero = case.ends_are_zero();
                 prop_assert!(zero || error.disk() == DiskState::Unknown, "{}", error);
                 // Whatever else: no table of the image is left.
-                prop_assert!(zero || !disk[512..].starts_with(b"EFI PART"), "{}", error);
+                let table = case.disk()[512..].starts_with(b"EFI PART");
+                prop_assert!(zero || !table, "{}", error);
             }
         }
+    }
+}
+
+#[test]
+fn short_writes_are_continued() {
+    for ring in [true, false] {
+        for most in [512, 4096, 3 * 4096, 100_000] {
+            let mut case = Case::new(ring);
+            case.target.faults.shorten(most);
+            case.request.verify_after_write = true;
+            write_to(&case.request, &case.target).unwrap();
+            assert!(case.holds_the_image(), "{most}");
+        }
+    }
+}
+
+#[test]
+fn a_failing_flush_is_not_overlooked() {
+    // Of the zeroed ends, the data, the tail, the head.
+    for before in 0..4 {
+        let case = Case::new(true);
+        case.target.faults.fail_flush(before, libc::EIO);
+        let error = write_to(&case.request, &case.target).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.stage()),
+            (ErrorKind::Target, Stage::Flush)
+        );
+        assert!(error.offset().is_some());
+        assert_eq!(error.disk(), DiskState::EndsZeroed);
+        assert!(case.ends_are_zero());
+    }
+    let case = Case::new(true);
+    case.target.faults.fail_flush(4, libc::EIO);
+    write_to(&case.request, &case.target).unwrap();
+}
+
+#[test]
+fn a_bad_sector_keeps_no_other_from_being_zeroed() {
+    let case = Case::new(true);
+    case.target.faults.fail(8192..8193, u32::MAX, libc::EIO);
+    let error = write_to(&case.request, &case.target).unwrap_err();
+    assert_eq!(error.disk(), DiskState::Unknown);
+    let mut disk = case.disk();
+    assert!(disk[8192..12288].iter().all(|byte| *byte == 0xff));
+    disk[8192..12288].fill(0);
+    assert!(
+        disk[..MIB]
+            .iter()
+            .chain(&disk[DISK - MIB..])
+            .all(|byte| *byte == 0)
+    );
+}
+
+#[test]
+fn a_disk_that_changes_bytes_is_found_out() {
+    for at in [MIB, 3 * MIB + 5, IMAGE - MIB - 1] {
+        let mut case = Case::new(true);
+        case.target.faults.change(at as u64);
+        case.request.verify_after_write = true;
+        let error = write_to(&case.request, &case.target).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.stage()),
+            (ErrorKind::Target, Stage::ReadBack)
+        );
+        assert!(error.offset().is_some());
+        assert!(case.ends_are_zero());
     }
 }
