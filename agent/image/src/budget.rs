@@ -47,12 +47,17 @@ impl Memory {
         Self { total, left: total }
     }
 
-    /// What is left beside a container's decoder and its blocks.
-    pub(crate) fn beside(self, container: Container) -> Result<Self, Error> {
+    /// What is left beside a container's decoder and its blocks. A decoder
+    /// that has a use for more memory than it needs gets half of what can be
+    /// spared.
+    pub(crate) fn beside(self, container: &mut Container) -> Result<Self, Error> {
         let blocks = PACKED_BLOCKS as u64 * self.block();
         let need = container.memory + blocks;
-        if self.left >= need + LEAST_MEMORY {
-            let left = self.left - need;
+        if let Some(spare) = self.left.checked_sub(need + LEAST_MEMORY) {
+            if container.kind.is_parallel() {
+                container.memory += spare / 2;
+            }
+            let left = self.left - blocks - container.memory;
             return Ok(Self { left, ..self });
         }
         let text = format!(

@@ -145,14 +145,14 @@ impl Run<'_> {
             return Err(Error::new(ErrorKind::Format, Stage::Fetch, text).into());
         };
         let mut memory = Memory::new(request.memory);
-        let container = container::recognise(first.bytes())?;
+        let mut container = container::recognise(first.bytes())?;
         let mut unpacker = None;
-        let (feed, first) = match container {
+        let (feed, first) = match &mut container {
             None => (&self.blocks, first),
             Some(container) => {
                 memory = memory.beside(container)?;
                 let reader = BlockReader::new(Some(first), &self.blocks, self.control);
-                unpacker = Some(self.unpack(scope, container, reader, Limits::All)?);
+                unpacker = Some(self.unpack(scope, *container, reader, Limits::All)?);
                 let Some(first) = self.next_block(&self.unpacked, meter)? else {
                     let text = format!("the image {name} decompresses to nothing");
                     return Err(Error::new(ErrorKind::Format, Stage::Decode, text).into());

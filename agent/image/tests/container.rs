@@ -133,6 +133,7 @@ fn several_members_frames_blocks_and_streams() {
         let joined = [pack(command, halves.0), pack(command, halves.1)].concat();
         expect(&joined, &raw, *container, command[0]);
     }
+    // Small enough to be decoded side by side.
     let blocks = pack(&["xz", "-0", "-T2", "--block-size=1MiB", "-c"], &raw);
     expect(&blocks, &raw, Format::Xz, "xz blocks");
 }

@@ -55,6 +55,11 @@ impl Kind {
         }
     }
 
+    /// Whether blocks are decoded side by side where memory allows it.
+    pub(crate) fn is_parallel(self) -> bool {
+        self == Self::Xz
+    }
+
     pub(crate) fn format(self) -> Format {
         match self {
             Self::Gzip => Format::Gzip,
