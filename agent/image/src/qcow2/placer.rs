@@ -123,8 +123,8 @@ impl Placer {
                     .at(end)
                     .into());
             }
-            self.cut_at_end(end, jobs)?;
         }
+        self.cut_at_end(end, jobs)?;
         self.empty_window()?;
         self.left
             .extend_from_slice(self.tables.get(self.cursor..).unwrap_or_default());

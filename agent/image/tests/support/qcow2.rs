@@ -29,6 +29,8 @@ pub(crate) enum Tables {
     Last,
     /// The L1 table first, odd L2 tables behind the data.
     Mixed,
+    /// The L2 tables first, the L1 table in the middle of the data.
+    Between,
 }
 
 /// An image of a disk of `size` bytes that holds `clusters`: guest cluster
@@ -48,12 +50,12 @@ pub(crate) fn image(layout: Layout, size: u64, clusters: &[(u64, Vec<u8>)]) -> V
         at
     };
     let early = |table: u64| match layout.tables {
-        Tables::First => true,
+        Tables::First | Tables::Between => true,
         Tables::Last => false,
         Tables::Mixed => table.is_multiple_of(2),
     };
     let mut l1 = 0;
-    if layout.tables != Tables::Last {
+    if matches!(layout.tables, Tables::First | Tables::Mixed) {
         l1 = take(&mut image, entries as usize * 8);
     }
     let mut l2 = vec![0; tables.len()];
@@ -68,7 +70,11 @@ pub(crate) fn image(layout: Layout, size: u64, clusters: &[(u64, Vec<u8>)]) -> V
         }
     }
     let mut hosts = vec![0; clusters.len()];
-    for index in order {
+    let middle = (layout.tables == Tables::Between).then_some(order.len() / 2);
+    for (count, index) in order.into_iter().enumerate() {
+        if middle == Some(count) {
+            l1 = take(&mut image, entries as usize * 8);
+        }
         let bytes = &clusters[index].1;
         let packed = layout.packed.then(|| put_packed(&mut image, bytes, bits));
         hosts[index] = packed.flatten().unwrap_or_else(|| {
