@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn damaged_zstd_is_refused_with_its_place() {
-        let plain: Vec<u8> = (0..65_536u32).map(|n| (n * n >> 9) as u8).collect();
+        let plain: Vec<u8> = (0..65_536u32).map(|n| ((n * n) >> 9) as u8).collect();
         let good = frame(&plain);
         let mut bad = good.clone();
         bad[0] ^= 1;

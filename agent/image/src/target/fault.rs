@@ -17,6 +17,7 @@ struct State {
     flushes: Option<(u32, i32)>,
     most: Option<usize>,
     changed: Option<u64>,
+    zeroing: (u8, i32),
 }
 
 impl Faults {
@@ -39,6 +40,20 @@ impl Faults {
     /// The byte at `offset` reads as another one than was written.
     pub(crate) fn change(&self, offset: u64) {
         lock(&self.0).changed = Some(offset);
+    }
+
+    /// The first `ways` ways of zeroing answer `errno`.
+    pub(crate) fn refuse_zeroing(&self, ways: u8, errno: i32) {
+        lock(&self.0).zeroing = (ways, errno);
+    }
+
+    /// How a way of zeroing answers, if it does not work.
+    pub(super) fn zeroing(&self, way: u8) -> io::Result<()> {
+        let (ways, errno) = lock(&self.0).zeroing;
+        if way < ways {
+            return Err(io::Error::from_raw_os_error(errno));
+        }
+        Ok(())
     }
 
     /// How many of `len` bytes at `offset` are taken.

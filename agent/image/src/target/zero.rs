@@ -20,6 +20,17 @@ const RANGE: u8 = 1;
 const ZERO_OUT: u8 = 2;
 // Anything above: written zeroes.
 
+/// Answers that say that a way does not work here: by the kernel, by the
+/// filesystem, or (EREMOTEIO) by a disk that announced it all the same.
+const REFUSALS: [i32; 6] = [
+    libc::EOPNOTSUPP,
+    libc::ENOSYS,
+    libc::ENODEV,
+    libc::EINVAL,
+    libc::ENOTTY,
+    libc::EREMOTEIO,
+];
+
 /// Ranges are handed to the kernel in pieces, so that a cancel is prompt.
 const PIECE: u64 = 64 << 20;
 /// Zeroes that are written at a time.
@@ -63,9 +74,6 @@ impl Target {
     ) -> Result<(), Error> {
         loop {
             let way = self.zeroing.load(Ordering::Relaxed);
-            #[cfg(test)]
-            self.allow(offset, len as usize)
-                .map_err(|error| self.error(Stage::Write, "zero", offset, error))?;
             let result = match way {
                 PUNCH => self.allocate(
                     libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
@@ -83,12 +91,15 @@ impl Target {
                 ZERO_OUT => Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)),
                 _ => return self.zero_by_writing(offset, len, bounce, control),
             };
+            #[cfg(test)]
+            let result = self
+                .faults
+                .allow(offset, len as usize)
+                .and_then(|_| self.faults.zeroing(way))
+                .and(result);
             match result.map_err(|error| (error.raw_os_error(), error)) {
                 Ok(()) => return Ok(()),
-                Err((
-                    Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL | libc::ENOTTY),
-                    error,
-                )) => {
+                Err((Some(errno), error)) if REFUSALS.contains(&errno) => {
                     tracing::debug!(way, err = %error, "way of zeroing refused");
                     // Another thread may have moved on already.
                     self.zeroing.fetch_max(way + 1, Ordering::Relaxed);
@@ -131,5 +142,89 @@ impl Target {
             done += count;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+    use std::process::Command;
+
+    use super::*;
+    use crate::target::Target;
+
+    const DISK: usize = 1 << 20;
+
+    /// Zeroes ranges of a disk full of ones, from `way` on, with ways that
+    /// answer `errno`; returns the way that was left.
+    fn check(path: &Path, file: &Path, way: u8, refused: u8, errno: i32) -> u8 {
+        fs::write(file, vec![0xff; DISK]).unwrap();
+        let target = Target::claim(path).unwrap();
+        target.zeroing.store(way, Ordering::Relaxed);
+        target.faults.refuse_zeroing(refused, errno);
+        let control = Control::default();
+        let mut bounce = Bounce::default();
+        let mut expected = vec![0xff; DISK];
+        for (start, end) in [(0, 4096), (8192 + 512, 65_536 + 1536), (100_864, 101_376)] {
+            let len = (end - start) as u64;
+            target
+                .zero(start as u64, len, &mut bounce, &control)
+                .unwrap();
+            expected[start..end].fill(0);
+        }
+        target.flush().unwrap();
+        assert!(fs::read(file).unwrap() == expected, "way {way}");
+        target.zeroing.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn every_way_of_zeroing_leaves_zeroes_and_its_neighbours() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("disk");
+        for way in [PUNCH, RANGE, ZERO_OUT, ZERO_OUT + 1] {
+            check(&file, &file, way, 0, 0);
+        }
+        // Refused: the next one is taken, in the end written zeroes.
+        for errno in [libc::EOPNOTSUPP, libc::EINVAL, libc::EREMOTEIO] {
+            assert_eq!(check(&file, &file, PUNCH, 1, errno), RANGE);
+            assert_eq!(check(&file, &file, PUNCH, 3, errno), ZERO_OUT + 1);
+        }
+        let attached = Command::new("losetup")
+            .args(["-f", "--show"])
+            .arg(&file)
+            .output();
+        let Some(output) = attached.ok().filter(|output| output.status.success()) else {
+            return;
+        };
+        let device = String::from_utf8(output.stdout).unwrap();
+        let device = Path::new(device.trim());
+        let outcome = std::panic::catch_unwind(|| {
+            for way in [PUNCH, RANGE, ZERO_OUT, ZERO_OUT + 1] {
+                check(device, &file, way, 0, 0);
+            }
+            assert_eq!(
+                check(device, &file, PUNCH, 3, libc::EOPNOTSUPP),
+                ZERO_OUT + 1
+            );
+        });
+        Command::new("losetup")
+            .arg("-d")
+            .arg(device)
+            .status()
+            .unwrap();
+        outcome.unwrap();
+    }
+
+    #[test]
+    fn a_disk_that_cannot_zero_is_told_with_its_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("disk");
+        fs::write(&path, vec![0xff; DISK]).unwrap();
+        let target = Target::claim(&path).unwrap();
+        target.faults.refuse_zeroing(1, libc::EIO);
+        let (mut bounce, control) = (Bounce::default(), Control::default());
+        let error = target.zero(8192, 8192, &mut bounce, &control).unwrap_err();
+        assert_eq!((error.stage(), error.offset()), (Stage::Write, Some(8192)));
     }
 }
