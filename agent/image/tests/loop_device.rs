@@ -5,6 +5,7 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
@@ -190,4 +191,55 @@ fn a_disk_in_use_or_read_only_is_left_alone() {
     };
     refuse(&target, "is claimed by another program");
     drop(holder);
+}
+
+#[test]
+fn every_path_to_a_device_leads_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(target) = Loop::new(dir.path(), 12 * MIB, &[]) else {
+        return;
+    };
+    let image = disk(5 * MIB, 4);
+    let source = dir.path().join("image");
+    fs::write(&source, &image).unwrap();
+    let source = source.to_str().unwrap();
+
+    // As udev makes them: a link, relative, with characters of its own.
+    let by_id = dir.path().join("by id");
+    fs::create_dir(&by_id).unwrap();
+    let link = by_id.join("ata-A DISK_1:2-3");
+    std::os::unix::fs::symlink(&target.device, &link).unwrap();
+    let mut paths = vec![link];
+    // A node of another name, where this user may make one.
+    let node = dir.path().join("a disk with blanks");
+    let number = fs::metadata(&target.device).unwrap().rdev();
+    let (major, minor) = (nix::sys::stat::major(number), nix::sys::stat::minor(number));
+    let made = Command::new("mknod")
+        .arg(&node)
+        .args(["b", &major.to_string(), &minor.to_string()])
+        .status();
+    if made.is_ok_and(|status| status.success()) {
+        paths.push(node);
+    }
+    for path in paths {
+        fs::write(&target.file, vec![0xff; 12 * MIB]).unwrap();
+        write(&request(source, &path, &image)).unwrap();
+        let written = fs::read(&target.file).unwrap();
+        assert!(written[MIB..image.len() - MIB] == image[MIB..image.len() - MIB]);
+    }
+
+    // The file behind the device is in use, by every name that it has.
+    let linked = dir.path().join("linked");
+    fs::hard_link(&target.file, &linked).unwrap();
+    let before = fs::read(&target.file).unwrap();
+    for path in [&target.file, &linked] {
+        let error = write(&request(source, path, &image)).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.disk()),
+            (ErrorKind::Target, DiskState::Untouched)
+        );
+        let name = target.device.file_name().unwrap().to_str().unwrap();
+        assert!(error.to_string().contains(name), "{}", error.chain());
+    }
+    assert!(fs::read(&target.file).unwrap() == before);
 }

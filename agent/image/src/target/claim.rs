@@ -9,7 +9,6 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::AtomicU64;
@@ -17,6 +16,7 @@ use std::sync::atomic::AtomicU64;
 use super::Target;
 use super::TargetKind;
 use super::ioctl;
+use super::users::System;
 use crate::buffer::ALIGN;
 use crate::error::Error;
 use crate::error::ErrorKind;
@@ -30,16 +30,22 @@ impl Target {
     pub(crate) fn claim(path: &Path) -> Result<Self, Error> {
         let refuse = |text: String| Error::new(ErrorKind::Target, Stage::Check, text);
         let shown = path.display();
+        let system = System::read();
+        let in_use = |kind: &str, users: Vec<String>| {
+            if users.is_empty() {
+                return Ok(());
+            }
+            Err(refuse(format!(
+                "the {kind} {shown} is in use and will not be written: {}",
+                users.join(", ")
+            )))
+        };
         match fs::metadata(path) {
             Ok(metadata) if metadata.file_type().is_block_device() => {
-                let users = users_of(metadata.rdev());
-                if !users.is_empty() {
-                    return Err(refuse(format!(
-                        "the disk {shown} is in use and will not be written: {}",
-                        users.join(", ")
-                    )));
-                }
-                Self::claim_block(path)
+                in_use("disk", system.users_of_device(metadata.rdev()))?;
+                let mut target = Self::claim_block(path)?;
+                target.is_partition = system.is_partition(metadata.rdev());
+                Ok(target)
             }
             Ok(metadata) if metadata.is_file() => {
                 let kind = if metadata.len() == 0 {
@@ -47,12 +53,13 @@ impl Target {
                 } else {
                     TargetKind::File
                 };
+                in_use("file", system.users_of_file(&metadata))?;
                 Self::claim_file(path, kind, metadata.len())
             }
             Ok(_) => Err(refuse(format!(
                 "{shown} is neither a block device nor a plain file"
             ))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !in_dev(path) => {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && may_be_made(path) => {
                 Self::claim_file(path, TargetKind::NewFile, 0)
             }
             Err(error) => Err(refuse(format!("look at the disk {shown}")).caused_by(error)),
@@ -157,6 +164,7 @@ impl Target {
             direct,
             size: AtomicU64::new(size),
             sector_size,
+            is_partition: false,
             unit,
             zeroing: AtomicU8::new(0),
             #[cfg(test)]
@@ -165,9 +173,14 @@ impl Target {
     }
 }
 
-/// A missing node below /dev is a missing disk, not a file to be made.
-fn in_dev(path: &Path) -> bool {
-    path.starts_with("/dev")
+/// Whether a missing path stands for a file to be made: below /dev it is a
+/// missing disk, and a link that leads nowhere is a mistake.
+fn may_be_made(path: &Path) -> bool {
+    let parent = path.parent().filter(|parent| *parent != Path::new(""));
+    let folder = fs::canonicalize(parent.unwrap_or(Path::new(".")));
+    let in_dev = path.starts_with("/dev") || folder.is_ok_and(|real| real.starts_with("/dev"));
+    // /dev/shm is for files.
+    !(in_dev && !path.starts_with("/dev/shm")) && fs::symlink_metadata(path).is_err()
 }
 
 /// Keeps udev and a second write away (systemd's block device locking).
@@ -183,67 +196,6 @@ fn lock(file: &File, path: &Path) -> Result<(), Error> {
     }
     let text = format!("{} is being written by another program", path.display());
     Err(Error::new(ErrorKind::Target, Stage::Check, text).caused_by(error))
-}
-
-/// Who uses the disk `rdev` or one of its partitions.
-fn users_of(rdev: u64) -> Vec<String> {
-    let (major, minor) = (nix::sys::stat::major(rdev), nix::sys::stat::minor(rdev));
-    let whole = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
-    let mut parts = vec![whole.clone()];
-    if let Ok(entries) = fs::read_dir(&whole) {
-        parts.extend(
-            entries
-                .flatten()
-                .map(|entry| entry.path())
-                .filter(|p| p.join("partition").exists()),
-        );
-    }
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
-    let mut users = Vec::new();
-    for part in parts {
-        let Ok(number) = fs::read_to_string(part.join("dev")) else {
-            continue;
-        };
-        let number = number.trim();
-        let name = fs::canonicalize(&part)
-            .ok()
-            .and_then(|real| Some(real.file_name()?.to_string_lossy().into_owned()))
-            .unwrap_or_else(|| number.to_owned());
-        for mount in mounts.lines() {
-            let mut fields = mount.split(' ').skip(2);
-            if fields.next() == Some(number) {
-                let place = fields.nth(1).unwrap_or("?");
-                users.push(format!("{name} is mounted on {place}"));
-            }
-        }
-        for swap in swaps.lines().skip(1) {
-            let device = swap.split_whitespace().next().unwrap_or_default();
-            if fs::metadata(device).is_ok_and(|found| device_number(found.rdev()) == number) {
-                users.push(format!("{name} is swap space"));
-            }
-        }
-        for holder in fs::read_dir(part.join("holders"))
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
-            users.push(format!(
-                "{name} is held by {}",
-                holder.file_name().to_string_lossy()
-            ));
-        }
-    }
-    users.truncate(8);
-    users
-}
-
-fn device_number(rdev: u64) -> String {
-    format!(
-        "{}:{}",
-        nix::sys::stat::major(rdev),
-        nix::sys::stat::minor(rdev)
-    )
 }
 
 #[cfg(test)]
@@ -262,6 +214,16 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Target, "{}", path.display());
         }
         assert!(!Path::new("/dev/no-such-disk").exists());
+        // A link that leads nowhere makes no file there.
+        let link = dir.path().join("link");
+        let place = dir.path().join("nowhere");
+        std::os::unix::fs::symlink(&place, &link).unwrap();
+        assert!(Target::claim(&link).is_err());
+        assert!(!place.exists());
+        // One that leads to a file is that file.
+        fs::write(&place, [1; 8192]).unwrap();
+        let target = Target::claim(&link).unwrap();
+        assert_eq!((target.kind(), target.size()), (TargetKind::File, 8192));
     }
 
     #[test]
@@ -278,18 +240,5 @@ mod tests {
         );
         drop(first);
         assert!(Target::claim(&path).is_ok());
-    }
-
-    #[test]
-    fn the_disk_below_the_root_is_in_use() {
-        // Whatever is mounted on / here, if it is a disk at all.
-        let device = fs::metadata("/").unwrap().dev();
-        if Path::new(&format!("/sys/dev/block/{}", device_number(device))).exists() {
-            assert!(
-                users_of(device)
-                    .iter()
-                    .any(|user| user.contains("is mounted on /"))
-            );
-        }
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod fault;
 mod ioctl;
 mod lane;
 mod ring;
+mod users;
 mod write;
 mod zero;
 
@@ -58,6 +59,7 @@ pub(crate) struct Target {
     use_ring: AtomicBool,
     size: AtomicU64,
     sector_size: u32,
+    is_partition: bool,
     /// Unit of direct writes in bytes.
     unit: usize,
     /// Which way of zeroing works; see `zero`.
@@ -84,6 +86,11 @@ impl Target {
     /// Logical sector size in bytes; 512 for plain files.
     pub(crate) fn sector_size(&self) -> u32 {
         self.sector_size
+    }
+
+    /// Whether this is a partition of a disk, as the kernel sees it.
+    pub(crate) fn is_partition(&self) -> bool {
+        self.is_partition
     }
 
     pub(crate) fn error(&self, stage: Stage, text: &str, offset: u64, cause: io::Error) -> Error {
