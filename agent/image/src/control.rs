@@ -70,16 +70,21 @@ impl Control {
         Ok(())
     }
 
-    /// Keeps the first failure and stops every thread. An image that cannot
-    /// be decoded is hashed to its end first: whether its digest is right
-    /// tells where it was damaged.
+    /// Deals with a failure of any thread: [`stop`](Self::stop), but an image
+    /// that cannot be decoded is hashed to its end first: whether its digest
+    /// is right tells where it was damaged.
     pub(crate) fn fail(&self, error: Error) {
         let damage = error.kind() == ErrorKind::Format && error.stage() == Stage::Decode;
         if damage && self.hashing.load(Ordering::Acquire) {
             lock(&self.damage).get_or_insert(error);
             self.damaged.store(true, Ordering::Release);
-            return;
+        } else {
+            self.stop(error);
         }
+    }
+
+    /// Keeps the first failure and stops every thread, whatever it is.
+    pub(crate) fn stop(&self, error: Error) {
         let mut failure = lock(&self.failure);
         if failure.is_none() {
             *failure = Some(error);

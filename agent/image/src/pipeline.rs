@@ -4,7 +4,9 @@
 //! writers. The pool is the only back-pressure. The thread that called runs
 //! the decoder and reports progress.
 
-use std::ops::Range;
+mod fetch;
+mod threads;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
@@ -15,12 +17,13 @@ use std::thread::ScopedJoinHandle;
 
 use wrought_formats::detect::Format;
 
+use self::threads::joined;
+use self::threads::spawn;
 use crate::budget::Memory;
 use crate::budget::PACKED_BLOCKS;
 use crate::buffer::Block;
 use crate::buffer::Pool;
 use crate::checksum::Expected;
-use crate::checksum::Hasher;
 use crate::container;
 use crate::container::BlockReader;
 use crate::container::Container;
@@ -36,7 +39,6 @@ use crate::halt::Halt;
 use crate::progress::Meter;
 use crate::queue::Popped;
 use crate::queue::Queue;
-use crate::request::Algorithm;
 use crate::request::WriteRequest;
 use crate::sink::Sink;
 use crate::source::Source;
@@ -74,6 +76,7 @@ pub(crate) fn stream(
     // At most 1 MiB.
     let block = Memory::new(request.memory).block() as usize;
     let run = Run {
+        name: source.name().to_owned(),
         pool: Pool::new(block, PACKED_BLOCKS),
         blocks: Queue::new(BLOCK_QUEUE),
         unpacked_pool: Pool::new(block, FIRST_BLOCKS),
@@ -87,8 +90,8 @@ pub(crate) fn stream(
     let result = thread::scope(|scope| {
         let result = run.all(scope, request, source, expected, sink, meter);
         if let Err(Halt::Failed(error)) = result {
-            // Stops every thread, so that the scope ends.
-            control.fail(error);
+            // So that every thread and the scope end.
+            control.stop(error);
             run.jobs.close();
             return Err(Halt::Stopped);
         }
@@ -105,6 +108,8 @@ pub(crate) fn stream(
 type Unpacker<'scope> = ScopedJoinHandle<'scope, Result<(), Stopped>>;
 
 struct Run<'a> {
+    /// Of the source, for messages.
+    name: String,
     /// For the source's bytes.
     pool: Arc<Pool>,
     blocks: Queue<Arc<Block>>,
@@ -117,6 +122,17 @@ struct Run<'a> {
     jobs: Queue<Job>,
     control: &'a Control,
     announced: AtomicU64,
+}
+
+/// The hashed pass, when everything was read once.
+struct Hashed<'env, 'scope> {
+    container: Option<Container>,
+    decoder: Decoder,
+    /// Where the decoder's blocks come from.
+    feed: &'env Queue<Arc<Block>>,
+    unpacker: Option<Unpacker<'scope>>,
+    /// Bytes that the decoder was given.
+    end: u64,
 }
 
 impl Run<'_> {
@@ -133,15 +149,52 @@ impl Run<'_> {
             queue: &self.jobs,
             control: self.control,
         };
-        let name = source.name().to_owned();
         self.announce(source.length());
         let fetcher = spawn(scope, self.control, "fetch", move || self.fetch_all(source))?;
         let algorithm = expected.algorithm;
         let hasher = spawn(scope, self.control, "hash", move || self.hash(algorithm))?;
 
-        // The hashed pass.
+        let hashed = self.hashed_pass(scope, request, sink, jobs, meter)?;
+        let (source, bytes_in) = joined(fetcher)??;
+        let digest = joined(hasher)??;
+        let damage = self.control.hashed();
+        if digest != expected.hex {
+            let error = mismatch(&self.name, expected, &digest);
+            return Err(match damage {
+                Some(damage) => error.caused_by(damage),
+                None => error,
+            }
+            .into());
+        }
+        if let Some(damage) = damage {
+            return Err(damage.into());
+        }
+        let container = hashed.container;
+        let format = hashed.decoder.format();
+        self.later_passes(scope, hashed, source, bytes_in, sink, jobs, meter)?;
+        while !self.jobs.drained(self.control)? {
+            self.tick(meter);
+        }
+        Ok(Streamed {
+            container: container.map(|container| container.kind.format()),
+            format,
+            source: self.name.clone(),
+            bytes_in,
+            digest,
+        })
+    }
+
+    /// Decodes what is fetched and hashed at the same time, all of it.
+    fn hashed_pass<'scope, 'env>(
+        &'env self,
+        scope: &'scope Scope<'scope, 'env>,
+        request: &WriteRequest,
+        sink: &'env Sink<'env>,
+        jobs: Jobs<'env>,
+        meter: &mut Meter,
+    ) -> Result<Hashed<'env, 'scope>, Halt> {
         let Some(first) = self.next_block(&self.blocks, meter)? else {
-            let text = format!("the image {name} is empty");
+            let text = format!("the image {} is empty", self.name);
             return Err(Error::new(ErrorKind::Format, Stage::Fetch, text).into());
         };
         let mut memory = Memory::new(request.memory);
@@ -154,7 +207,7 @@ impl Run<'_> {
                 let reader = BlockReader::new(Some(first), &self.blocks, self.control);
                 unpacker = Some(self.unpack(scope, *container, reader, Limits::All)?);
                 let Some(first) = self.next_block(&self.unpacked, meter)? else {
-                    let text = format!("the image {name} decompresses to nothing");
+                    let text = format!("the image {} decompresses to nothing", self.name);
                     return Err(Error::new(ErrorKind::Format, Stage::Decode, text).into());
                 };
                 (&self.unpacked, first)
@@ -193,22 +246,35 @@ impl Run<'_> {
         }
         let done = decoder.end_pass(end, sink, jobs);
         self.survive(done)?;
-        let (mut source, bytes_in) = joined(fetcher)??;
-        let digest = joined(hasher)??;
-        let damage = self.control.hashed();
-        if digest != expected.hex {
-            let error = mismatch(&name, expected, &digest);
-            return Err(match damage {
-                Some(damage) => error.caused_by(damage),
-                None => error,
-            }
-            .into());
-        }
-        if let Some(damage) = damage {
-            return Err(damage.into());
-        }
+        Ok(Hashed {
+            container,
+            decoder,
+            feed,
+            unpacker,
+            end,
+        })
+    }
 
-        // Whatever could not be placed when it passed.
+    /// Fetches again whatever could not be placed when it passed. The source
+    /// is `bytes_in` bytes long.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one write")]
+    fn later_passes<'scope, 'env>(
+        &'env self,
+        scope: &'scope Scope<'scope, 'env>,
+        hashed: Hashed<'env, 'scope>,
+        mut source: Box<dyn Source>,
+        bytes_in: u64,
+        sink: &'env Sink<'env>,
+        jobs: Jobs<'env>,
+        meter: &mut Meter,
+    ) -> Result<(), Halt> {
+        let Hashed {
+            container,
+            mut decoder,
+            feed,
+            mut unpacker,
+            end,
+        } = hashed;
         while let Some(ranges) = decoder.next_pass()? {
             // The last one may still be dropping blocks.
             if let Some(unpacker) = unpacker.take() {
@@ -236,17 +302,7 @@ impl Run<'_> {
             decoder.end_pass(end, sink, jobs)?;
             source = joined(fetcher)??;
         }
-        let format = decoder.format();
-        while !self.jobs.drained(self.control)? {
-            self.tick(meter);
-        }
-        Ok(Streamed {
-            container: container.map(|container| container.kind.format()),
-            format,
-            source: name,
-            bytes_in,
-            digest,
-        })
+        Ok(())
     }
 
     /// Starts the thread that decodes a container.
@@ -311,88 +367,6 @@ impl Run<'_> {
         let bytes_out = self.control.bytes_out.load(Ordering::Relaxed);
         meter.tick(Stage::Write, bytes_in, self.control.total(), bytes_out);
     }
-
-    /// Reads the source from start to end, for the hash and the decoder.
-    /// Gives the source back, and its length.
-    fn fetch_all(&self, mut source: Box<dyn Source>) -> Result<(Box<dyn Source>, u64), Halt> {
-        let mut offset = 0;
-        loop {
-            let Some(block) = self.fill(&mut *source, offset, u64::MAX)? else {
-                break;
-            };
-            offset = block.end();
-            self.control.bytes_in.store(offset, Ordering::Relaxed);
-            self.to_hash.push(Arc::clone(&block), self.control)?;
-            self.blocks.push(block, self.control)?;
-        }
-        self.to_hash.close();
-        self.blocks.close();
-        Ok((source, offset))
-    }
-
-    /// Reads `ranges` of the source, which is `end` bytes long.
-    fn fetch(
-        &self,
-        mut source: Box<dyn Source>,
-        ranges: &[Range<u64>],
-        end: u64,
-    ) -> Result<Box<dyn Source>, Halt> {
-        for range in ranges {
-            let stop = range.end.min(end);
-            source.seek(range.start, Some(stop));
-            let mut offset = range.start;
-            while offset < stop && !self.enough.load(Ordering::Acquire) {
-                let Some(block) = self.fill(&mut *source, offset, stop)? else {
-                    let text = format!("{} became shorter while it was read", source.name());
-                    return self.failed(Error::new(ErrorKind::Source, Stage::Fetch, text));
-                };
-                self.control
-                    .bytes_again
-                    .fetch_add(block.end() - offset, Ordering::Relaxed);
-                offset = block.end();
-                self.blocks.push(block, self.control)?;
-            }
-        }
-        self.blocks.close();
-        Ok(source)
-    }
-
-    /// Fills one block, up to `stop`; `None` at the end of the source.
-    fn fill(
-        &self,
-        source: &mut dyn Source,
-        offset: u64,
-        stop: u64,
-    ) -> Result<Option<Arc<Block>>, Halt> {
-        let mut buffer = self.pool.take(self.control)?;
-        let size = (self.pool.size() as u64).min(stop - offset) as usize;
-        let mut filled = 0;
-        while filled < size {
-            match source.read(&mut buffer[filled..size]) {
-                Ok(0) => break,
-                Ok(count) => filled += count,
-                Err(error) => return self.failed(error),
-            }
-        }
-        Ok((filled > 0).then(|| Block::new(offset, buffer, filled)))
-    }
-
-    /// Fails the write at once: the decoder waits for this thread.
-    fn failed<T>(&self, error: Error) -> Result<T, Halt> {
-        self.control.fail(error);
-        Err(Halt::Stopped)
-    }
-
-    fn hash(&self, algorithm: Algorithm) -> Result<String, Stopped> {
-        let mut hasher = Hasher::new(algorithm);
-        loop {
-            match self.to_hash.pop(self.control)? {
-                Popped::Item(block) => hasher.update(block.bytes()),
-                Popped::Idle => {}
-                Popped::Closed => return Ok(hasher.finish()),
-            }
-        }
-    }
 }
 
 fn mismatch(name: &str, expected: &Expected, digest: &str) -> Error {
@@ -406,45 +380,4 @@ fn mismatch(name: &str, expected: &Expected, digest: &str) -> Error {
          or the checksum belongs to another one"
     );
     Error::new(ErrorKind::Checksum, Stage::Verify, text)
-}
-
-/// Starts a thread whose panic stops the write instead of leaving the others
-/// waiting for it.
-fn spawn<'scope, T: Send + 'scope>(
-    scope: &'scope Scope<'scope, '_>,
-    control: &'scope Control,
-    name: &str,
-    work: impl FnOnce() -> T + Send + 'scope,
-) -> Result<ScopedJoinHandle<'scope, T>, Error> {
-    let watched = move || {
-        let guard = FailOnPanic(control);
-        let result = work();
-        std::mem::forget(guard);
-        result
-    };
-    let builder = thread::Builder::new().name(name.to_owned());
-    builder.spawn_scoped(scope, watched).map_err(|error| {
-        let text = format!("start the {name} thread");
-        Error::new(ErrorKind::Internal, Stage::Write, text).caused_by(error)
-    })
-}
-
-struct FailOnPanic<'a>(&'a Control);
-
-impl Drop for FailOnPanic<'_> {
-    fn drop(&mut self) {
-        let text = "a thread of the write panicked";
-        self.0
-            .fail(Error::new(ErrorKind::Internal, Stage::Write, text));
-    }
-}
-
-fn joined<T>(handle: ScopedJoinHandle<'_, T>) -> Result<T, Error> {
-    handle.join().map_err(|_| {
-        Error::new(
-            ErrorKind::Internal,
-            Stage::Write,
-            "a thread of the write panicked",
-        )
-    })
 }
