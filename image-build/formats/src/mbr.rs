@@ -163,7 +163,9 @@ impl Mbr {
     }
 
     fn put_protective(&mut self, disk_sectors: u64) {
+        // An entry without sectors would be an unused one.
         let sectors = u32::try_from(disk_sectors.saturating_sub(1)).unwrap_or(u32::MAX);
+        let sectors = sectors.max(1);
         let entry = &mut self.bytes[ENTRIES..ENTRIES + ENTRY];
         entry[..8].copy_from_slice(&[0, 0, 2, 0, TYPE_PROTECTIVE, 0xff, 0xff, 0xff]);
         entry[8..12].copy_from_slice(&1u32.to_le_bytes());
@@ -232,6 +234,10 @@ mod tests {
         assert!(mbr.is_protective());
         mbr.resize_protective(1 << 33);
         assert_eq!(mbr.partitions().next().map(|p| p.sectors), Some(u32::MAX));
+        for sectors in [0, 1, 2] {
+            mbr.resize_protective(sectors);
+            assert!(mbr.is_protective(), "{sectors}");
+        }
     }
 
     #[test]
