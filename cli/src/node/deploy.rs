@@ -63,13 +63,13 @@ impl FromStr for Checksum {
 /// The image
 #[derive(Debug, Args)]
 struct Image {
-    /// URL of the image
+    /// URL of the image: http, https, or `oci://HOST/NAME@sha256:…`
     #[arg(long, value_name = "URL")]
     image: String,
     /// Digest of the image file, such as `sha256:…`, or the URL of a file that
-    /// holds it
+    /// holds it; an image in a registry that is named by its digest needs none
     #[arg(long, value_name = "ALGO:HEX|URL")]
-    checksum: Checksum,
+    checksum: Option<Checksum>,
     /// Format of the image, such as `raw` or `qcow2` [default: detected]
     #[arg(long)]
     format: Option<String>,
@@ -105,7 +105,7 @@ pub(crate) struct Rebuild {
     /// UUID or name
     node: String,
     /// URL of another image
-    #[arg(long, value_name = "URL", requires = "checksum")]
+    #[arg(long, value_name = "URL")]
     image: Option<String>,
     /// Its digest, such as `sha256:…`, or the URL of a file that holds it
     #[arg(long, value_name = "ALGO:HEX|URL", requires = "image")]
@@ -131,10 +131,10 @@ impl Deploy {
 impl Rebuild {
     pub(crate) async fn run(self, client: &Client, json: bool) -> Outcome {
         let body = self.configdrive.body("rebuild")?;
-        if let (Some(image), Some(checksum)) = (self.image, self.checksum) {
+        if let Some(image) = self.image {
             let image = Image {
                 image,
-                checksum,
+                checksum: self.checksum,
                 format: self.format,
             };
             image.set(client, &self.node).await?;
@@ -157,6 +157,12 @@ const IMAGE_KEYS: [&str; 5] = [
 impl Image {
     /// Writes the image into the node's `instance_info`.
     async fn set(&self, client: &Client, node: &str) -> Outcome {
+        let pinned = self.image.starts_with("oci://") && self.image.contains("@sha");
+        if self.checksum.is_none() && !pinned {
+            let text = "no --checksum was given; only an image in a registry that is named by its \
+                        digest (oci://HOST/NAME@sha256:…) needs none";
+            return Err(Failure::new(Kind::Usage, text));
+        }
         let found = client
             .get(&["nodes", node], &[("fields", "instance_info")])
             .await?;
@@ -171,13 +177,14 @@ impl Image {
         let mut wanted: Map<String, Value> = Map::new();
         wanted.insert("image_source".to_owned(), json!(self.image));
         match &self.checksum {
-            Checksum::Digest { algorithm, hex } => {
+            Some(Checksum::Digest { algorithm, hex }) => {
                 wanted.insert("image_os_hash_algo".to_owned(), json!(algorithm));
                 wanted.insert("image_os_hash_value".to_owned(), json!(hex));
             }
-            Checksum::Url(url) => {
+            Some(Checksum::Url(url)) => {
                 wanted.insert("image_checksum".to_owned(), json!(url));
             }
+            None => {}
         }
         if let Some(format) = &self.format {
             wanted.insert("image_disk_format".to_owned(), json!(format));
@@ -258,6 +265,32 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn only_a_digest_in_the_reference_stands_in_for_a_checksum() {
+        let image = |url: &str| Image {
+            image: url.to_owned(),
+            checksum: None,
+            format: None,
+        };
+        let answers = [
+            (200, json!({"instance_info": {"image_checksum": "old"}})),
+            (200, json!({})),
+        ];
+        let (double, client) = Double::start(&answers).await;
+        for url in ["http://h/a", "oci://h/os:13"] {
+            let failure = image(url).set(&client, "n").await.unwrap_err();
+            assert_eq!(failure.kind, Kind::Usage, "{url}");
+        }
+        assert!(double.asked().is_empty());
+        let url = "oci://h/os@sha256:00";
+        image(url).set(&client, "n").await.unwrap();
+        let expected = json!([
+            {"op": "add", "path": "/instance_info/image_source", "value": url},
+            {"op": "remove", "path": "/instance_info/image_checksum"},
+        ]);
+        assert_eq!(double.asked()[1].2, expected);
+    }
+
+    #[tokio::test]
     async fn image_and_config_drive_travel() {
         let dir = tempfile::tempdir().unwrap();
         let (meta, user) = (dir.path().join("meta"), dir.path().join("user"));
@@ -270,7 +303,7 @@ mod tests {
             node: "n".to_owned(),
             image: Image {
                 image: "http://images.example/a".to_owned(),
-                checksum: format!("md5:{}", "0".repeat(32)).parse().unwrap(),
+                checksum: Some(format!("md5:{}", "0".repeat(32)).parse().unwrap()),
                 format: Some("raw".to_owned()),
             },
             configdrive: ConfigDrive {
