@@ -1,0 +1,68 @@
+//! A whole write of hostile bytes: it succeeds with exactly what was asked,
+//! or fails and leaves the disk untouched or with both its ends zero. The
+//! bound on memory is the fuzzer's `-rss_limit_mb`.
+
+#![no_main]
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use std::sync::Mutex;
+
+use libfuzzer_sys::fuzz_target;
+use wrought_fuzz::expanded;
+use wrought_fuzz::file;
+use wrought_fuzz::sha256;
+use wrought_image::DiskState;
+use wrought_image::WriteRequest;
+use wrought_image::write;
+
+/// Bytes of the disk: more than the two ends.
+const DISK: u64 = 3 << 20;
+const END: usize = 1 << 20;
+/// What a disk that was in use before is full of.
+const OLD: u8 = 0xa5;
+
+static PLACE: LazyLock<Mutex<[(File, PathBuf); 2]>> = LazyLock::new(|| {
+    let disk = file();
+    disk.0.set_len(DISK).expect("room in memory");
+    Mutex::new([file(), disk])
+});
+
+fuzz_target!(|bytes: &[u8]| {
+    let bytes = &expanded(bytes);
+    let place = PLACE.lock().expect("one thread");
+    let [(image, image_path), (disk_file, disk_path)] = &*place;
+    let emptied = image.set_len(0);
+    let filled = emptied.and_then(|()| image.write_all_at(bytes, 0));
+    filled.expect("room in memory");
+    for at in [0, END as u64, DISK - 1] {
+        disk_file.write_all_at(&[OLD], at).expect("room in memory");
+    }
+    let mut request = WriteRequest::new(image_path.display().to_string(), disk_path);
+    request.checksum = Some(sha256(bytes));
+    request.memory = 16 << 20;
+    let result = write(&request);
+    assert_eq!(disk_file.metadata().expect("the disk").len(), DISK);
+    let mut disk = vec![0; DISK as usize];
+    disk_file.read_exact_at(&mut disk, 0).expect("the disk");
+    let (head, tail) = (&disk[..END], &disk[DISK as usize - END..]);
+    match result {
+        Ok(report) => {
+            assert_eq!(report.bytes_in, bytes.len() as u64);
+            assert!(report.bytes_out <= DISK);
+            // A table is in the head; old bytes are nowhere in the image.
+            assert!(head.iter().any(|byte| *byte != 0));
+            assert!(tail.last() != Some(&OLD) || report.bytes_out == DISK);
+        }
+        Err(error) if error.disk() == DiskState::Untouched => {
+            assert_eq!((disk[0], disk[END]), (OLD, OLD));
+        }
+        Err(error) => {
+            assert_eq!(error.disk(), DiskState::EndsZeroed, "{}", error.chain());
+            assert!(head.iter().chain(tail).all(|byte| *byte == 0));
+            assert!(!error.chain().is_empty());
+        }
+    }
+});
