@@ -4,6 +4,7 @@ mod bench;
 mod command;
 mod debs;
 mod demo;
+mod fuzz;
 mod harness;
 mod image;
 mod ramdisk;
@@ -30,6 +31,8 @@ usage: cargo xtask COMMAND
   test [--fast|--all] [FILTER]       everything that must hold
   bench image|api|boot|scale|erase [--json]
                                      the figures of SPECIFICATION.md
+  fuzz [--seconds N] [--keep] [TARGET]
+                                     hostile bytes for the image data path
   tidy                               import directions, panics, formatting";
 
 fn main() -> ExitCode {
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         "demo" => demo::main(&args),
         "test" => test::main(&args),
         "bench" => bench::main(&args),
+        "fuzz" => fuzz::main(&args),
         "tidy" => tidy::main(&args),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");

@@ -2,6 +2,7 @@
 //! the demo, and says each thing it does. Run again, it finds nothing to do.
 
 mod apt;
+pub(crate) mod fuzz;
 mod python;
 mod rust;
 
@@ -34,6 +35,7 @@ const PACKAGES: &[&str] = &[
 
 /// For the comparisons that only `--all` runs.
 const PACKAGES_ALL: &[&str] = &[
+    "g++",
     "xorriso",
     "libvirt-daemon",
     "libvirt-daemon-driver-qemu",
@@ -74,6 +76,9 @@ pub(crate) fn main(args: &[String]) -> Result<()> {
     }
     python::install(&python)?;
     rust.check()?;
+    if all {
+        fuzz::install()?;
+    }
     println!("everything is set up");
     Ok(())
 }

@@ -9,6 +9,7 @@ use crate::command::EX_USAGE;
 use crate::command::Exit;
 use crate::command::cargo;
 use crate::command::run;
+use crate::fuzz;
 use crate::harness;
 use crate::setup;
 use crate::tidy;
@@ -68,6 +69,15 @@ pub(crate) fn main(args: &[String]) -> Result<()> {
             .args(["test", "--workspace", "--quiet"])
             .args(filter))
     })?;
+    if extent == Extent::All && filter.is_none_or(|filter| filter == "oracle") {
+        stages.stage("oracle", || {
+            let line = ["test", "-p", "wrought-image", "--test", "oracle", "--quiet"];
+            run(cargo().args(line).args(["--", "--ignored"]))
+        })?;
+    }
+    if extent == Extent::All && filter.is_none_or(|filter| filter == "fuzz") {
+        stages.stage("fuzz", fuzz::short)?;
+    }
     if extent != Extent::Fast {
         stages.stage("build", || harness::prepare(&["debian", "tiny"]))?;
         stages.stage("machines", || {

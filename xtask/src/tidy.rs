@@ -100,13 +100,24 @@ pub(crate) fn main(args: &[String]) -> Result<()> {
         }
         refused.extend(panics(&shown, &text));
     }
-    if !Command::new("cargo")
-        .args(["fmt", "--all", "--check", "--quiet"])
-        .current_dir(root)
-        .status()?
-        .success()
-    {
-        refused.push("some files are not formatted: run `cargo fmt --all`".to_owned());
+    // The fuzz targets are a workspace of their own.
+    let folders = [
+        (root.clone(), &["--all"][..]),
+        (root.join("fuzz"), &["--package", "wrought-fuzz"][..]),
+    ];
+    for (folder, scope) in folders {
+        let formatted = Command::new("cargo")
+            .args(["fmt", "--check", "--quiet"])
+            .args(scope)
+            .current_dir(&folder)
+            .status()?
+            .success();
+        if !formatted {
+            let shown = folder.display();
+            refused.push(format!(
+                "some files in {shown} are not formatted: run `cargo fmt --all` there"
+            ));
+        }
     }
     for remark in &remarks {
         println!("tidy: note: {remark}");
