@@ -13,6 +13,7 @@ mod conductors;
 mod context;
 mod drivers;
 mod error;
+mod fields;
 mod front;
 mod heartbeat;
 mod links;

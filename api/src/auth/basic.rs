@@ -154,6 +154,12 @@ fn stamps(htpasswd: &Path, roles: Option<&Path>) -> (Option<Stamp>, Option<Stamp
 fn load(htpasswd: &Path, roles: Option<&Path>) -> Result<Table, AuthError> {
     let (text, stamp) = htpasswd::read_file(htpasswd)?;
     let users = htpasswd::parse(htpasswd, &text)?;
+    if users.is_empty() {
+        tracing::warn!(
+            file = %htpasswd.display(),
+            "the password file names no user: nobody can use the API",
+        );
+    }
     let (roles, roles_stamp) = match roles {
         None => (HashMap::new(), None),
         Some(path) => {

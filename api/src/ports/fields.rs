@@ -1,13 +1,14 @@
 //! The fields of a port with the version that first has each.
 
 use crate::context::Context;
-use crate::error::ApiError;
 use crate::error::Result;
+use crate::fields;
+use crate::fields::Field;
 use crate::query::Query;
 use crate::version::since;
 
 /// Name and first version (the N of 1.N) of every field that is not a link.
-pub(crate) const FIELDS: &[(&str, u16)] = &[
+pub(crate) const FIELDS: &[Field] = &[
     ("uuid", 1),
     ("created_at", 1),
     ("updated_at", 1),
@@ -47,30 +48,12 @@ pub(crate) const CHANGEABLE: &[&str] = &[
     "vendor",
 ];
 
-/// The table's own name of a field and its first version.
-pub(crate) fn find(name: &str) -> Option<(&'static str, u16)> {
-    FIELDS.iter().copied().find(|(field, _)| *field == name)
-}
-
-/// 406 when a field is newer than the request's version.
+/// As [`fields::check_version`].
 pub(crate) fn check_version(context: &Context, name: &str) -> Result<()> {
-    match find(name) {
-        Some((name, since)) => context.needs(&format!("The field {name}"), since),
-        None => Ok(()),
-    }
+    fields::check_version(FIELDS, context, name)
 }
 
-/// Fields to show: those asked for by `?fields=`, else none.
+/// As [`fields::requested`].
 pub(crate) fn requested(query: &Query, context: &Context) -> Result<Option<Vec<&'static str>>> {
-    let Some(names) = query.list("fields") else {
-        return Ok(None);
-    };
-    let mut fields = Vec::new();
-    for name in &names {
-        let (field, _) = find(name)
-            .ok_or_else(|| ApiError::bad_request(format!("Field {name} is not a valid field.")))?;
-        check_version(context, field)?;
-        fields.push(field);
-    }
-    Ok(Some(fields))
+    fields::requested(FIELDS, query, context)
 }
