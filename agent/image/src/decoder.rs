@@ -18,12 +18,12 @@ use crate::error::Stage;
 use crate::foreign;
 use crate::halt::Halt;
 use crate::halt::refused;
+use crate::inspect;
+use crate::layout;
 use crate::qcow2::Placer;
 use crate::raw::Raw;
 use crate::request::WriteRequest;
 use crate::sink::Sink;
-use crate::table;
-use crate::target::TargetKind;
 use crate::worker::Jobs;
 
 /// What is written: raw and qcow2.
@@ -76,10 +76,13 @@ impl Decoder {
             let header = Header::parse(first.bytes(), total).map_err(refused)?;
             let budget = Budget::qcow2(memory, &header)?;
             sink.set_extent(header.virtual_size)?;
+            if let Some(head) = inspect::disk_in_qcow2(&header, first.bytes()) {
+                layout::check(sink.target, &head, Some(header.virtual_size))?;
+            }
             let placer = Placer::new(header, budget.limits)?;
             return Ok((Self::Qcow2(Box::new(placer)), budget));
         }
-        check_raw(&found, sink)?;
+        layout::check(sink.target, first.bytes(), total)?;
         if let Some(total) = total {
             sink.set_extent(total)?;
         }
@@ -178,17 +181,5 @@ pub(crate) fn examine(head: &[u8], iso: bool) -> Result<Detection, Error> {
     match foreign::refusal(&found, head) {
         Some(error) => Err(error),
         None => Ok(found),
-    }
-}
-
-/// Refuses a raw image that cannot be a whole disk, or not this one.
-fn check_raw(found: &Detection, sink: &Sink<'_>) -> Result<(), Error> {
-    let sector_size = (sink.target.kind() == TargetKind::Block).then(|| sink.target.sector_size());
-    match found.table {
-        None => Err(table::no_table(found.filesystem)),
-        Some(detect::Table::Gpt { sector_size: image }) => {
-            table::check_sector_size(image, sector_size)
-        }
-        Some(detect::Table::Mbr) => Ok(()),
     }
 }

@@ -1,7 +1,10 @@
 //! The last steps: everything is on the disk but the two ends.
 
+use wrought_formats::detect;
+
 use crate::buffer::Aligned;
 use crate::error::Error;
+use crate::layout;
 use crate::report::TableReport;
 use crate::sink::Sink;
 use crate::table;
@@ -12,9 +15,21 @@ use crate::target::TargetKind;
 
 /// Judges the table, then writes tail, backup table and head, in this order
 /// and with a flush before the head: until that last write nothing boots.
-pub(crate) fn finish(sink: &Sink<'_>) -> Result<TableReport, Error> {
+///
+/// Returns the table, and what fills a target without one.
+pub(crate) fn finish(sink: &Sink<'_>) -> Result<(TableReport, Option<&'static str>), Error> {
     let target = sink.target;
+    let extent = sink.extent();
     let (mut head, tail, tail_start) = sink.take_ends();
+    layout::check(target, &head, extent)?;
+    let mut bounce = Bounce::default();
+    if target.is_partition() {
+        write_aligned(sink, &tail, tail_start, &mut bounce)?;
+        target.flush()?;
+        write_aligned(sink, &head, 0, &mut bounce)?;
+        target.flush()?;
+        return Ok((TableReport::absent(), detect::filesystem(&head)));
+    }
     let sector_size = (target.kind() == TargetKind::Block).then(|| target.sector_size());
     let Fitted { report, patches } = table::fit(&Disk {
         head: &head,
@@ -26,7 +41,6 @@ pub(crate) fn finish(sink: &Sink<'_>) -> Result<TableReport, Error> {
             Ok(bytes)
         },
     })?;
-    let mut bounce = Bounce::default();
     write_aligned(sink, &tail, tail_start, &mut bounce)?;
     for patch in patches {
         // What lies in the head waits with it.
@@ -45,7 +59,7 @@ pub(crate) fn finish(sink: &Sink<'_>) -> Result<TableReport, Error> {
     write_aligned(sink, &head, 0, &mut bounce)?;
     target.flush()?;
     target.reread_table()?;
-    Ok(report)
+    Ok((report, None))
 }
 
 /// Writes from aligned memory, so that it goes past the page cache.

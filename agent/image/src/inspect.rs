@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use wrought_formats::detect;
 use wrought_formats::detect::Format;
+use wrought_formats::qcow2::Header;
 
 use crate::container;
 use crate::control::Control;
@@ -126,6 +127,13 @@ fn look_inside(mut peek: Peek<'_>, facts: &mut ImageFacts) -> Result<(), Error> 
     facts.virtual_size = peek.size();
     facts.table = table_of(peek.head(), peek.size())?;
     Ok(())
+}
+
+/// The start of the disk in a qcow2 image, where its own first bytes show it.
+pub(crate) fn disk_in_qcow2(header: &Header, head: &[u8]) -> Option<Vec<u8>> {
+    let mut peek = Peek::new(head, header.file_size, None);
+    // What is damaged is told when it is decoded.
+    qcow2::guest_head(header, &mut peek).ok().flatten()
 }
 
 /// Judges the table of a disk that begins with `head`; `None` when that lies

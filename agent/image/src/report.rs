@@ -37,6 +37,9 @@ pub struct WriteReport {
     pub sector_size: u32,
     /// The partition table that is on the disk now.
     pub table: TableReport,
+    /// What fills the target from its first byte, where that is known and
+    /// there is no table.
+    pub filesystem: Option<&'static str>,
     /// Time from the start to the last flush.
     pub elapsed: Duration,
     /// Connections that were opened to the source.
@@ -50,15 +53,18 @@ pub enum TableKind {
     Gpt,
     /// DOS partition table.
     Mbr,
+    /// None: the image fills a partition.
+    Absent,
 }
 
 impl TableKind {
-    /// Name as Ironic and parted say it: `gpt` or `msdos`.
+    /// Name as Ironic and parted say it: `gpt` or `msdos`; or `none`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Gpt => "gpt",
             Self::Mbr => "msdos",
+            Self::Absent => "none",
         }
     }
 }
@@ -66,7 +72,7 @@ impl TableKind {
 /// A disk's partition table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableReport {
-    /// GPT or MBR.
+    /// GPT or MBR, or none.
     pub kind: TableKind,
     /// Disk GUID (lower-case, hyphens) or MBR signature (`0x` and 8 digits).
     pub disk_id: String,
@@ -77,6 +83,16 @@ pub struct TableReport {
 }
 
 impl TableReport {
+    /// That of a partition.
+    pub(crate) fn absent() -> Self {
+        Self {
+            kind: TableKind::Absent,
+            disk_id: String::new(),
+            partitions: Vec::new(),
+            backup_moved: false,
+        }
+    }
+
     /// The EFI system partition, when there is one.
     #[must_use]
     pub fn esp(&self) -> Option<&PartitionInfo> {

@@ -41,6 +41,8 @@ pub struct WriteRequest {
     /// Block device (any path to it) or plain file. A file that does not
     /// exist is made, of the image's size.
     pub target: PathBuf,
+    /// What the image is to fill.
+    pub layout: Layout,
     /// Budget in bytes for buffers and decoder state together.
     pub memory: u64,
     /// Read the disk back, past the page cache, before the ends are written.
@@ -71,6 +73,7 @@ impl WriteRequest {
             format: None,
             allowed_formats: None,
             target: target.into(),
+            layout: Layout::default(),
             memory: DEFAULT_MEMORY,
             verify_after_write: false,
             zero_on_refusal: true,
@@ -111,6 +114,20 @@ impl WriteRequest {
             .try_for_each(|location| crate::source::check(location))?;
         crate::checksum::check(self)
     }
+}
+
+/// What an image is to fill. The image of a whole disk has a partition table;
+/// that of a partition is a filesystem and has none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Layout {
+    /// A partition where the kernel says that the target is one; any other
+    /// device and every file is a disk.
+    #[default]
+    Auto,
+    /// A whole disk.
+    Disk,
+    /// One partition, or what serves as one, such as a logical volume.
+    Partition,
 }
 
 /// Digest algorithms of checksums.

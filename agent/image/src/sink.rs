@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
@@ -11,8 +12,8 @@ use crate::control::lock;
 use crate::error::Error;
 use crate::error::ErrorKind;
 use crate::error::Stage;
+use crate::layout;
 use crate::readback::Sums;
-use crate::table;
 use crate::target::END;
 use crate::target::Lane;
 use crate::target::Payload;
@@ -30,6 +31,10 @@ pub(crate) struct Sink<'a> {
     /// First byte of the held-back tail.
     tail_start: AtomicU64,
     head: Mutex<Vec<u8>>,
+    /// Bytes of the head that are there: each comes once.
+    head_filled: AtomicU64,
+    /// The image was judged by its head.
+    judged: AtomicBool,
     tail: Mutex<Vec<u8>>,
 }
 
@@ -42,6 +47,8 @@ impl<'a> Sink<'a> {
             extent: AtomicU64::new(u64::MAX),
             tail_start: AtomicU64::new(u64::MAX),
             head: Mutex::new(vec![0; END as usize]),
+            head_filled: AtomicU64::new(0),
+            judged: AtomicBool::new(false),
             tail: Mutex::new(Vec::new()),
         }
     }
@@ -112,6 +119,8 @@ impl<'a> Sink<'a> {
             let from = at as usize;
             let count = held.len().saturating_sub(from).min(bytes.len());
             held[from..from + count].copy_from_slice(&bytes[..count]);
+            drop(held);
+            self.head_filled.fetch_add(count as u64, Ordering::Release);
             count
         } else {
             0
@@ -128,28 +137,26 @@ impl<'a> Sink<'a> {
         before..until
     }
 
-    /// Refuses a GPT made for another sector size as soon as it is in the
-    /// held-back head, not only when everything is written.
+    /// Judges the image as soon as its whole head is there, not only when
+    /// everything is written.
     pub(crate) fn check_head(&self) -> Result<(), Error> {
-        if self.target.kind() != TargetKind::Block {
+        let filled = self.head_filled.load(Ordering::Acquire);
+        if self.judged.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let disk = self.target.sector_size();
-        let image = {
-            let head = lock(&self.head);
-            let has = |at: usize| {
-                head.get(at..)
-                    .is_some_and(|rest| rest.starts_with(b"EFI PART"))
-            };
-            [512, 4096].into_iter().find(|size| has(*size as usize))
-        };
-        image.map_or(Ok(()), |image| table::check_sector_size(image, Some(disk)))
+        let head = lock(&self.head);
+        if filled < head.len() as u64 {
+            return Ok(());
+        }
+        self.judged.store(true, Ordering::Relaxed);
+        layout::check(self.target, &head, self.extent())
     }
 
     /// Makes a range of the image read as zero. The held-back ends are zero
     /// from the start.
     pub(crate) fn zero(&self, at: u64, len: u64, lane: &mut Lane<'_>) -> Result<(), Error> {
         let start = at.max(END.min(at + len));
+        self.head_filled.fetch_add(start - at, Ordering::Release);
         let end = (at + len).min(self.tail_start.load(Ordering::Acquire));
         if start < end {
             lane.zero(start, end - start, self.control)?;

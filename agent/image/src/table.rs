@@ -11,6 +11,8 @@ use wrought_formats::mbr::TYPE_ESP;
 use crate::error::Error;
 use crate::error::ErrorKind;
 use crate::error::Stage;
+use crate::layout::check_sector_size;
+use crate::layout::no_table;
 use crate::report::PartitionInfo;
 use crate::report::TableKind;
 use crate::report::TableReport;
@@ -35,29 +37,6 @@ pub(crate) struct Fitted {
 
 fn refuse(text: String) -> Error {
     Error::new(ErrorKind::Format, Stage::Finish, text)
-}
-
-/// Why an image without a table is refused.
-pub(crate) fn no_table(filesystem: Option<&str>) -> Error {
-    let found = match filesystem {
-        Some(name) => format!("it is {name} from its first byte"),
-        None => "neither a GPT nor an MBR was found in its first sectors".to_owned(),
-    };
-    refuse(format!(
-        "the image has no partition table: {found}; a whole-disk image is needed, with a partition \
-         table and a boot loader"
-    ))
-}
-
-/// Why a table made for another sector size is refused.
-pub(crate) fn check_sector_size(image: u32, disk: Option<u32>) -> Result<(), Error> {
-    match disk {
-        Some(disk) if disk != image => Err(refuse(format!(
-            "the image's partition table is made for sectors of {image} bytes but the disk has \
-             sectors of {disk} bytes; an image made for {disk}-byte sectors is needed"
-        ))),
-        _ => Ok(()),
-    }
 }
 
 /// Finds and judges the table.

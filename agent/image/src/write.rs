@@ -21,7 +21,8 @@ use crate::target::Target;
 /// See [`crate::write`].
 pub(crate) fn write(request: &WriteRequest) -> Result<WriteReport, Error> {
     request.check()?;
-    write_to(request, &Target::claim(&request.target)?)
+    let target = Target::claim(&request.target)?.with_layout(request.layout);
+    write_to(request, &target)
 }
 
 /// Writes to a claimed target.
@@ -102,7 +103,7 @@ fn steps(
         sink.read_back(|read| meter.tick(Stage::ReadBack, streamed.bytes_in, total, read))?;
     meter.tick(Stage::Finish, streamed.bytes_in, total, extent);
     control.running().map_err(|_| control.take_failure())?;
-    let table = finish::finish(sink)?;
+    let (table, filesystem) = finish::finish(sink)?;
     meter.tick(Stage::Finish, streamed.bytes_in, total, extent);
     Ok(WriteReport {
         format: streamed.format,
@@ -119,6 +120,7 @@ fn steps(
         disk_bytes: sink.target.size(),
         sector_size: sink.target.sector_size(),
         table,
+        filesystem,
         elapsed: start.elapsed(),
         connections: control.connections.load(Ordering::Relaxed),
     })

@@ -5,6 +5,7 @@
 mod support;
 
 use std::fs;
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::path::PathBuf;
@@ -15,8 +16,11 @@ use support::disk;
 use support::ends_are_zero;
 use support::put_table;
 use support::request;
+use wrought_formats::gpt;
 use wrought_image::DiskState;
 use wrought_image::ErrorKind;
+use wrought_image::Layout;
+use wrought_image::TableKind;
 use wrought_image::write;
 
 /// A loop device over a file full of ones, detached when dropped.
@@ -29,6 +33,10 @@ impl Loop {
     fn new(dir: &Path, size: usize, options: &[&str]) -> Option<Self> {
         let file = dir.join("backing");
         fs::write(&file, vec![0xff; size]).unwrap();
+        Self::over(file, options)
+    }
+
+    fn over(file: PathBuf, options: &[&str]) -> Option<Self> {
         let output = Command::new("losetup")
             .args(["-f", "--show"])
             .args(options)
@@ -242,4 +250,187 @@ fn every_path_to_a_device_leads_there() {
         assert!(error.to_string().contains(name), "{}", error.chain());
     }
     assert!(fs::read(&target.file).unwrap() == before);
+}
+
+/// A disk full of ones with one partition, as the kernel sees it, and where
+/// that lies.
+fn partitioned(dir: &Path) -> Option<(Loop, PathBuf, Range<usize>)> {
+    let file = dir.join("backing");
+    let mut bytes = vec![0xff; 10 * MIB];
+    let sectors = bytes.len() as u64 / 512;
+    let mut table = gpt::Gpt::new(512, sectors, uuid::Uuid::from_u128(1)).unwrap();
+    let new = gpt::NewPartition {
+        kind: gpt::TYPE_LINUX,
+        guid: uuid::Uuid::from_u128(2),
+        name: "one",
+        bytes: 6 * MIB as u64,
+        align: MIB as u64,
+    };
+    table.add_at_end(&new).unwrap();
+    for patch in table.encode(None) {
+        let at = patch.offset as usize;
+        bytes[at..at + patch.bytes.len()].copy_from_slice(&patch.bytes);
+    }
+    fs::write(&file, bytes).unwrap();
+    let place = table.partitions().remove(0);
+    let place = place.first_lba as usize * 512..(place.last_lba as usize + 1) * 512;
+    let target = Loop::over(file, &["-P"])?;
+    let node = PathBuf::from(format!("{}p1", target.device.display()));
+    if !node.exists() {
+        // A kernel that reads no GPT is told.
+        let (start, len) = (place.start / 512, place.len() / 512);
+        let _ = Command::new("addpart")
+            .arg(&target.device)
+            .args(["1", &start.to_string(), &len.to_string()])
+            .status();
+    }
+    node.exists().then_some((target, node, place))
+}
+
+/// A filesystem by its signature, full of other bytes.
+fn filesystem(size: usize) -> Vec<u8> {
+    let mut bytes = disk(size, 5);
+    bytes[..MIB].fill(0);
+    bytes[MIB / 2..MIB].fill(7);
+    bytes[0x438..0x43a].copy_from_slice(b"\x53\xef");
+    bytes[size - MIB..].fill(9);
+    bytes
+}
+
+/// The image as raw and as several kinds of qcow2.
+fn kinds(dir: &Path, name: &str, image: &[u8]) -> Vec<PathBuf> {
+    let raw = dir.join(format!("{name}.raw"));
+    fs::write(&raw, image).unwrap();
+    let mut kinds = vec![raw.clone()];
+    for (number, (flag, options)) in [
+        ("-q", "cluster_size=65536"),
+        ("-c", "cluster_size=65536"),
+        ("-c", "compression_type=zstd"),
+        ("-q", "cluster_size=512"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let qcow2 = dir.join(format!("{name}.{number}.qcow2"));
+        let (from, to) = (raw.to_str().unwrap(), qcow2.to_str().unwrap());
+        if support::qemu_img(&["convert", flag, "-O", "qcow2", "-o", options, from, to]) {
+            kinds.push(qcow2);
+        }
+    }
+    kinds
+}
+
+#[test]
+fn a_partition_takes_a_filesystem_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some((target, node, place)) = partitioned(dir.path()) else {
+        return;
+    };
+    let before = fs::read(&target.file).unwrap();
+    let image = filesystem(5 * MIB + 512);
+    for source in kinds(dir.path(), "filesystem", &image) {
+        let bytes = fs::read(&source).unwrap();
+        let mut request = request(source.to_str().unwrap(), &node, &bytes);
+        request.verify_after_write = true;
+        let report = match write(&request) {
+            Ok(report) => report,
+            Err(error) => panic!("{}: {}", source.display(), error.chain()),
+        };
+        assert_eq!(
+            (report.table.kind, report.filesystem),
+            (TableKind::Absent, Some("ext2/3/4"))
+        );
+        let disk = fs::read(&target.file).unwrap();
+        assert!(disk[place.clone()][..image.len()] == image);
+        // Its neighbours are as they were.
+        assert!(disk[..place.start] == before[..place.start]);
+        assert!(disk[place.end..] == before[place.end..]);
+        fs::write(&target.file, &before).unwrap();
+    }
+    // A damaged one is undone at both of its ends.
+    let source = dir.path().join("filesystem.raw");
+    let mut wrong = request(source.to_str().unwrap(), &node, &image);
+    wrong.checksum = Some(support::sha256(b"another"));
+    let error = write(&wrong).unwrap_err();
+    assert_eq!(
+        (error.kind(), error.disk()),
+        (ErrorKind::Checksum, DiskState::EndsZeroed)
+    );
+    let disk = fs::read(&target.file).unwrap();
+    let part = &disk[place.clone()];
+    assert!(
+        part[..MIB]
+            .iter()
+            .chain(&part[part.len() - MIB..])
+            .all(|byte| *byte == 0)
+    );
+    assert!(disk[..place.start] == before[..place.start]);
+    fs::write(&target.file, &before).unwrap();
+
+    let whole = support::disk(4 * MIB, 6);
+    for source in kinds(dir.path(), "whole", &whole) {
+        let bytes = fs::read(&source).unwrap();
+        let mut request = request(source.to_str().unwrap(), &node, &bytes);
+        request.zero_on_refusal = false;
+        let error = write(&request).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Format);
+        assert!(
+            error.to_string().contains("is a whole disk with a GPT"),
+            "{}",
+            error.chain()
+        );
+        assert_eq!(error.disk(), DiskState::Untouched, "{}", source.display());
+        assert!(fs::read(&target.file).unwrap() == before);
+    }
+}
+
+#[test]
+fn a_disk_takes_no_filesystem_and_no_table_for_other_sectors() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(target) = Loop::new(dir.path(), 8 * MIB, &["--sector-size", "4096"]) else {
+        return;
+    };
+    let before = fs::read(&target.file).unwrap();
+    let refuse = |name: &str, image: &[u8], text: &str| {
+        for source in kinds(dir.path(), name, image) {
+            let bytes = fs::read(&source).unwrap();
+            let mut request = request(source.to_str().unwrap(), &target.device, &bytes);
+            request.zero_on_refusal = false;
+            let error = write(&request).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Format);
+            assert!(error.to_string().contains(text), "{}", error.chain());
+            assert_eq!(error.disk(), DiskState::Untouched, "{}", source.display());
+            assert!(fs::read(&target.file).unwrap() == before);
+        }
+    };
+    refuse(
+        "filesystem",
+        &filesystem(5 * MIB),
+        "is ext2/3/4 from its first byte",
+    );
+    let both = "sectors of 512 bytes but the disk has sectors of 4096";
+    refuse("gpt", &disk(5 * MIB, 7), both);
+    // An MBR whose partition fills the image, counted in small sectors.
+    let mut mbr = vec![5; 5 * MIB];
+    mbr[..MIB].fill(0);
+    mbr[446 + 4] = 0x83;
+    mbr[446 + 8..446 + 12].copy_from_slice(&2048u32.to_le_bytes());
+    mbr[446 + 12..446 + 16].copy_from_slice(&(4 * 2048u32).to_le_bytes());
+    mbr[510..512].copy_from_slice(b"\x55\xaa");
+    refuse("mbr", &mbr, both);
+}
+
+#[test]
+fn a_file_is_a_partition_where_the_caller_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = filesystem(3 * MIB);
+    let source = dir.path().join("image");
+    fs::write(&source, &image).unwrap();
+    let target = dir.path().join("volume");
+    let mut request = request(source.to_str().unwrap(), &target, &image);
+    assert!(write(&request).is_err());
+    request.layout = Layout::Partition;
+    let report = write(&request).unwrap();
+    assert_eq!(report.filesystem, Some("ext2/3/4"));
+    assert!(fs::read(&target).unwrap() == image);
 }

@@ -56,6 +56,7 @@ pub(super) fn report(report: &WriteReport, peak_rss_bytes: u64) -> Value {
         "disk_bytes": report.disk_bytes,
         "sector_size": report.sector_size,
         "table": table(&report.table),
+        "filesystem": report.filesystem,
         "seconds": report.elapsed.as_secs_f64(),
         "connections": report.connections,
         "peak_rss_bytes": peak_rss_bytes,

@@ -90,7 +90,7 @@ fn check_tables(header: &Header, peek: &mut Peek<'_>) -> Result<bool, Error> {
 
 /// The first bytes of the disk in the image, enough to see what it is; `None`
 /// when they are not cheap to get.
-fn guest_head(header: &Header, peek: &mut Peek<'_>) -> Result<Option<Vec<u8>>, Error> {
+pub(super) fn guest_head(header: &Header, peek: &mut Peek<'_>) -> Result<Option<Vec<u8>>, Error> {
     let len = (detect::HEAD_BYTES as u64).min(header.virtual_size);
     let mut head = vec![0; len as usize];
     let mut index = 0;

@@ -180,7 +180,8 @@ fn may_be_made(path: &Path) -> bool {
     let folder = fs::canonicalize(parent.unwrap_or(Path::new(".")));
     let in_dev = path.starts_with("/dev") || folder.is_ok_and(|real| real.starts_with("/dev"));
     // /dev/shm is for files.
-    !(in_dev && !path.starts_with("/dev/shm")) && fs::symlink_metadata(path).is_err()
+    let a_file = !in_dev || path.starts_with("/dev/shm");
+    a_file && fs::symlink_metadata(path).is_err()
 }
 
 /// Keeps udev and a second write away (systemd's block device locking).

@@ -31,6 +31,7 @@ use std::sync::atomic::Ordering;
 use crate::error::Error;
 use crate::error::ErrorKind;
 use crate::error::Stage;
+use crate::request::Layout;
 
 /// What is written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +89,17 @@ impl Target {
         self.sector_size
     }
 
-    /// Whether this is a partition of a disk, as the kernel sees it.
+    /// Takes the caller's word for what an image fills here.
+    pub(crate) fn with_layout(mut self, layout: Layout) -> Self {
+        match layout {
+            Layout::Auto => {}
+            Layout::Disk => self.is_partition = false,
+            Layout::Partition => self.is_partition = true,
+        }
+        self
+    }
+
+    /// Whether an image fills one partition here, and not a disk.
     pub(crate) fn is_partition(&self) -> bool {
         self.is_partition
     }
