@@ -1,7 +1,5 @@
 //! Looking into a qcow2 image: its header, its tables, the disk in it.
 
-use std::sync::Arc;
-
 use wrought_formats::detect;
 use wrought_formats::qcow2::Compression;
 use wrought_formats::qcow2::Header;
@@ -108,7 +106,13 @@ pub(super) fn guest_head(header: &Header, peek: &mut Peek<'_>) -> Result<Option<
             let mut pieces = Vec::new();
             header
                 .map_l2(index, &table, |mapping| {
-                    pieces.push(mapping);
+                    let (Mapping::Zero { guest, .. }
+                    | Mapping::Data { guest, .. }
+                    | Mapping::Compressed { guest, .. }) = mapping;
+                    // A table may name millions.
+                    if guest < len {
+                        pieces.push(mapping);
+                    }
                     Ok::<(), wrought_formats::qcow2::Error>(())
                 })
                 .map_err(refused)?;
@@ -132,11 +136,6 @@ fn take(
 ) -> Result<bool, Error> {
     let (guest, bytes) = match piece {
         Mapping::Zero { .. } => return Ok(true),
-        Mapping::Data { guest, .. } | Mapping::Compressed { guest, .. }
-            if guest >= head.len() as u64 =>
-        {
-            return Ok(true);
-        }
         Mapping::Data { guest, host, len } => {
             let len = len.min(head.len() as u64 - guest);
             let Some(bytes) = peek.bytes(host, len as usize)? else {
@@ -168,10 +167,7 @@ fn decode(header: &Header, guest: u64, host: u64, bytes: &[u8]) -> Result<Vec<u8
     buffer[..bytes.len()].copy_from_slice(bytes);
     let mut out = vec![0; header.cluster_size() as usize];
     let compressed = Compressed {
-        pieces: vec![(
-            Arc::clone(&Block::new(host, buffer, bytes.len())),
-            0..bytes.len(),
-        )],
+        pieces: vec![(Block::new(host, buffer, bytes.len()), 0..bytes.len())],
         host,
         at: guest,
         len: out.len(),

@@ -1,6 +1,8 @@
 //! The HTTP client that all places of one image share.
 
+use std::error::Error as StdError;
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -122,6 +124,11 @@ impl Http {
                 let text = "the server's redirect cannot be followed";
                 Err(Failed::Final(error(text).caused_by(cause.without_url())))
             }
+            Waited::Done(Err(cause)) if is_distrust(&cause) => {
+                let text = "the server's certificate is not trusted; give its CA with --ca, or \
+                            with ipa-image-cafile in the ramdisk";
+                Err(Failed::Final(error(text).caused_by(cause.without_url())))
+            }
             Waited::Done(Err(cause)) => Err(Failed::Again(
                 error("no answer")
                     .caused_by(cause.without_url())
@@ -205,6 +212,24 @@ impl Http {
 /// The error of a request that nobody waits for any more.
 pub(super) fn stopped(_: Stopped) -> Error {
     Error::cancelled(Stage::Fetch)
+}
+
+/// Whether a certificate was refused, which no other attempt changes.
+fn is_distrust(error: &reqwest::Error) -> bool {
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let mut inner: Option<&(dyn StdError + 'static)> = Some(cause);
+        // What an io::Error holds is not among its sources.
+        while let Some(io) = inner.and_then(|inner| inner.downcast_ref::<io::Error>()) {
+            inner = io.get_ref().map(|held| held as &(dyn StdError + 'static));
+        }
+        let tls = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        if matches!(tls, Some(rustls::Error::InvalidCertificate(_))) {
+            return true;
+        }
+        next = cause.source();
+    }
+    false
 }
 
 /// Why a redirect is not followed.

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use rcgen::BasicConstraints;
 use rcgen::CertificateParams;
@@ -93,8 +94,18 @@ fn the_authority_and_the_password_are_asked_for() {
     let other = Secure::start(|_| Reply::new(404));
     let url = server.url();
 
-    let error = fetch(&[&url], &image, |_| {}).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Source);
+    let error = fetch(&[&url], &image, |request| {
+        request.retry.delay = Duration::from_secs(3600);
+    });
+    let error = error.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.is_retryable()),
+        (ErrorKind::Source, false)
+    );
+    assert!(
+        error.to_string().contains("give its CA with --ca"),
+        "{error}"
+    );
     assert!(error.chain().contains("UnknownIssuer"), "{}", error.chain());
 
     // One of several CAs, in files of their own or together.

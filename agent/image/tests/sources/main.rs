@@ -15,6 +15,7 @@ mod transfer;
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use support::request;
 use wrought_image::Error;
@@ -45,6 +46,8 @@ fn ask(
     edit: impl FnOnce(&mut WriteRequest),
 ) -> WriteRequest {
     let mut request = request("", target, image);
+    // No server here stalls, however busy this machine is.
+    request.retry.stall = Duration::from_secs(60);
     request.sources = sources.iter().map(|&source| source.to_owned()).collect();
     edit(&mut request);
     request

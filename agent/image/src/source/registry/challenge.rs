@@ -81,7 +81,17 @@ fn unquote(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::proptest;
+
     use super::Challenge;
+
+    proptest! {
+        #[test]
+        fn any_header_is_read_to_its_end(header in "[a-z=,\"\\\\ é]{0,40}") {
+            let found = Challenge::parse_all(&header);
+            assert!(found.iter().all(|challenge| !challenge.scheme.is_empty()));
+        }
+    }
 
     #[test]
     fn what_registries_send() {
