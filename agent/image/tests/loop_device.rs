@@ -6,6 +6,7 @@ mod support;
 
 use std::fs;
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::path::PathBuf;
@@ -20,6 +21,8 @@ use wrought_formats::gpt;
 use wrought_image::DiskState;
 use wrought_image::ErrorKind;
 use wrought_image::Layout;
+use wrought_image::ProgressFn;
+use wrought_image::Stage;
 use wrought_image::TableKind;
 use wrought_image::write;
 
@@ -418,6 +421,75 @@ fn a_disk_takes_no_filesystem_and_no_table_for_other_sectors() {
     mbr[446 + 12..446 + 16].copy_from_slice(&(4 * 2048u32).to_le_bytes());
     mbr[510..512].copy_from_slice(b"\x55\xaa");
     refuse("mbr", &mbr, both);
+    drop(target);
+
+    // The other way round.
+    let Some(target) = Loop::new(dir.path(), 8 * MIB, &[]) else {
+        return;
+    };
+    let mut image = disk(5 * MIB, 8);
+    image[..64 << 10].fill(0);
+    put_table(&mut image, 4096, 8);
+    for source in kinds(dir.path(), "large", &image) {
+        let bytes = fs::read(&source).unwrap();
+        let mut request = request(source.to_str().unwrap(), &target.device, &bytes);
+        request.zero_on_refusal = false;
+        let error = write(&request).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("sectors of 4096 bytes but the disk has sectors of 512"),
+            "{}",
+            error.chain()
+        );
+        assert_eq!(error.disk(), DiskState::Untouched);
+    }
+}
+
+/// What lies in the page cache is not what lies on the disk: a byte that
+/// changes below the device is found, though the cache has the right one.
+#[test]
+fn reading_back_sees_what_is_below_the_page_cache() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(target) = Loop::new(dir.path(), 12 * MIB, &[]) else {
+        return;
+    };
+    let image = disk(9 * MIB, 9);
+    let source = dir.path().join("image");
+    fs::write(&source, &image).unwrap();
+    for changed in [None, Some(MIB as u64), Some(5 * MIB as u64 + 77)] {
+        let mut request = request(source.to_str().unwrap(), &target.device, &image);
+        request.verify_after_write = true;
+        let (device, file) = (target.device.clone(), target.file.clone());
+        request.progress = Some(ProgressFn::new(move |progress| {
+            // All is written by then, but for the ends.
+            if progress.stage != Stage::Flush {
+                return;
+            }
+            let cached = fs::read(&device).unwrap();
+            let Some(at) = changed else {
+                return;
+            };
+            let file = fs::OpenOptions::new().write(true).open(&file).unwrap();
+            file.write_all_at(&[cached[at as usize] ^ 1], at).unwrap();
+            file.sync_all().unwrap();
+        }));
+        let result = write(&request);
+        let Some(at) = changed else {
+            assert!(result.unwrap().read_back);
+            continue;
+        };
+        let error = result.unwrap_err();
+        assert_eq!(
+            (error.kind(), error.stage()),
+            (ErrorKind::Target, Stage::ReadBack),
+            "{at}: {}",
+            error.chain()
+        );
+        assert!(error.offset().is_some());
+        assert_eq!(error.disk(), DiskState::EndsZeroed);
+        assert!(ends_are_zero(&target.file));
+    }
 }
 
 #[test]
