@@ -106,7 +106,7 @@ impl Recipe {
         let least = if cluster_bits < 14 { 4 } else { 6 };
         let more = match cluster_bits {
             ..12 => 5,
-            ..17 => 20,
+            12..17 => 20,
             _ => 58,
         };
         let sectors = (least * MIB + random.below(more * MIB as u64) as usize) / 512;
