@@ -15,7 +15,13 @@ use crate::control::lock;
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
     state: Mutex<State<T>>,
-    changed: Condvar,
+    /// An item came, or the end. Everybody who waits has a condition of their
+    /// own: one event wakes one thread.
+    came: Condvar,
+    /// An item went.
+    went: Condvar,
+    /// The last item is done.
+    finished: Condvar,
     cap: usize,
 }
 
@@ -47,7 +53,9 @@ impl<T> Queue<T> {
         });
         Self {
             state,
-            changed: Condvar::new(),
+            came: Condvar::new(),
+            went: Condvar::new(),
+            finished: Condvar::new(),
             cap: cap.max(1),
         }
     }
@@ -57,11 +65,12 @@ impl<T> Queue<T> {
         let mut state = lock(&self.state);
         while state.items.len() >= self.cap {
             control.running()?;
-            state = self.wait(state);
+            state = wait(&self.went, state);
         }
         control.running()?;
         state.items.push_back(item);
-        self.changed.notify_all();
+        drop(state);
+        self.came.notify_one();
         Ok(())
     }
 
@@ -74,7 +83,7 @@ impl<T> Queue<T> {
     fn next(&self, state: &mut State<T>) -> Popped<T> {
         if let Some(item) = state.items.pop_front() {
             state.busy += 1;
-            self.changed.notify_all();
+            self.went.notify_one();
             Popped::Item(item)
         } else if state.closed {
             Popped::Closed
@@ -90,7 +99,7 @@ impl<T> Queue<T> {
         control.running()?;
         match self.next(&mut state) {
             Popped::Idle => {
-                state = self.wait(state);
+                state = wait(&self.came, state);
                 control.running()?;
                 Ok(self.next(&mut state))
             }
@@ -102,7 +111,9 @@ impl<T> Queue<T> {
     pub(crate) fn done(&self) {
         let mut state = lock(&self.state);
         state.busy = state.busy.saturating_sub(1);
-        self.changed.notify_all();
+        if state.busy == 0 && state.items.is_empty() {
+            self.finished.notify_all();
+        }
     }
 
     /// Waits one tick at most; true when the queue is empty and every item
@@ -111,7 +122,7 @@ impl<T> Queue<T> {
         let mut state = lock(&self.state);
         if !(state.items.is_empty() && state.busy == 0) {
             control.running()?;
-            state = self.wait(state);
+            state = wait(&self.finished, state);
         }
         control.running()?;
         Ok(state.items.is_empty() && state.busy == 0)
@@ -120,19 +131,20 @@ impl<T> Queue<T> {
     /// No more items will be pushed.
     pub(crate) fn close(&self) {
         lock(&self.state).closed = true;
-        self.changed.notify_all();
+        self.came.notify_all();
     }
 
     /// More items will be pushed after all.
     pub(crate) fn reopen(&self) {
         lock(&self.state).closed = false;
     }
+}
 
-    fn wait<'a>(&self, state: MutexGuard<'a, State<T>>) -> MutexGuard<'a, State<T>> {
-        match self.changed.wait_timeout(state, TICK) {
-            Ok((state, _)) => state,
-            Err(poisoned) => poisoned.into_inner().0,
-        }
+/// Waits one tick at most.
+fn wait<'a, T>(changed: &Condvar, state: MutexGuard<'a, State<T>>) -> MutexGuard<'a, State<T>> {
+    match changed.wait_timeout(state, TICK) {
+        Ok((state, _)) => state,
+        Err(poisoned) => poisoned.into_inner().0,
     }
 }
 
