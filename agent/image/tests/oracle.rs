@@ -7,12 +7,16 @@
 mod support;
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 use std::thread;
 
+use bzip2::write::BzEncoder;
+use flate2::write::GzEncoder;
+use liblzma::write::XzEncoder;
 use support::MIB;
 use support::Random;
 use support::qcow2::Layout;
@@ -86,14 +90,18 @@ fn compare(recipe: &Recipe) {
     assert!(facts.refusal.is_none(), "{recipe:?}: {:?}", facts.refusal);
     assert_eq!(facts.virtual_size, Some(expected.len() as u64));
 
-    let ways = 4;
-    let way = recipe.number / 13 % ways;
+    // From a file, from servers of several kinds, in a container.
+    let way = (recipe.number / 13 + recipe.number) % 6;
+    let served = match way {
+        4 | 5 => packed(image, recipe.number),
+        _ => image,
+    };
     let plan = move |_| Answer {
-        ranges: way == 1,
+        ranges: way == 1 || way == 4,
         chunked: way == 2,
         ..Answer::default()
     };
-    let server = Server::start(Body::Bytes(image.clone()), plan);
+    let server = Server::start(Body::Bytes(served.clone()), plan);
     let source = match way {
         0 => path.to_str().unwrap(),
         _ => &server.url,
@@ -108,11 +116,11 @@ fn compare(recipe: &Recipe) {
         fs::write(&path, b"").unwrap();
         path
     };
-    let mut request = request(source, &target, &image);
+    let mut request = request(source, &target, &served);
     request.verify_after_write = recipe.number.is_multiple_of(3);
-    request.memory = match recipe.number % 4 {
-        // Large clusters need the default.
-        0 if recipe.cluster_bits < 18 => 16 << 20,
+    request.memory = match recipe.number / 2 % 4 {
+        // Large clusters and containers need the default.
+        0 if recipe.cluster_bits < 18 && way < 4 => 16 << 20,
         1 => 96 << 20,
         _ => 48 << 20,
     };
@@ -126,6 +134,28 @@ fn compare(recipe: &Recipe) {
     if written != expected {
         let differs = written.iter().zip(&expected).position(|(a, b)| a != b);
         panic!("{recipe:?}, way {way}: first difference at {differs:?}");
+    }
+}
+
+/// The image in a compressed container.
+fn packed(image: Vec<u8>, number: u64) -> Vec<u8> {
+    match number % 4 {
+        0 => {
+            let mut packer = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            packer.write_all(&image).unwrap();
+            packer.finish().unwrap()
+        }
+        1 => {
+            let mut packer = XzEncoder::new(Vec::new(), 0);
+            packer.write_all(&image).unwrap();
+            packer.finish().unwrap()
+        }
+        2 if image.len() < 8 * MIB => {
+            let mut packer = BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+            packer.write_all(&image).unwrap();
+            packer.finish().unwrap()
+        }
+        _ => zstd::encode_all(&image[..], 1).unwrap(),
     }
 }
 
