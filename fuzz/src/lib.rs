@@ -1,5 +1,7 @@
 //! What the fuzz targets share.
 
+pub mod naive;
+
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
