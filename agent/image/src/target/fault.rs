@@ -13,18 +13,27 @@ pub(crate) struct Faults(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    failing: Option<(Range<u64>, u32, i32)>,
+    failing: Option<Failing>,
     flushes: Option<(u32, i32)>,
     most: Option<usize>,
     changed: Option<u64>,
     zeroing: (u8, i32),
 }
 
+/// Writes and zeroed ranges that touch `range`: `before` of them work, then
+/// `times` fail with `errno`.
+#[derive(Debug)]
+pub(crate) struct Failing {
+    pub(crate) range: Range<u64>,
+    pub(crate) before: u32,
+    pub(crate) times: u32,
+    pub(crate) errno: i32,
+}
+
 impl Faults {
-    /// The next `times` writes (and zeroed ranges) that touch `range` fail
-    /// with `errno`.
-    pub(crate) fn fail(&self, range: Range<u64>, times: u32, errno: i32) {
-        lock(&self.0).failing = Some((range, times, errno));
+    /// Writes fail from now on.
+    pub(crate) fn fail(&self, failing: Failing) {
+        lock(&self.0).failing = Some(failing);
     }
 
     /// `before` flushes work, the next one fails with `errno`.
@@ -59,13 +68,17 @@ impl Faults {
     /// How many of `len` bytes at `offset` are taken.
     pub(super) fn allow(&self, offset: u64, len: usize) -> io::Result<usize> {
         let mut state = lock(&self.0);
-        if let Some((range, times, errno)) = &mut state.failing
-            && *times > 0
-            && offset < range.end
-            && offset + len as u64 > range.start
+        if let Some(failing) = &mut state.failing
+            && failing.times > 0
+            && offset < failing.range.end
+            && offset + len as u64 > failing.range.start
         {
-            *times -= 1;
-            return Err(io::Error::from_raw_os_error(*errno));
+            if failing.before > 0 {
+                failing.before -= 1;
+            } else {
+                failing.times -= 1;
+                return Err(io::Error::from_raw_os_error(failing.errno));
+            }
         }
         Ok(state.most.map_or(len, |most| len.min(most)))
     }
