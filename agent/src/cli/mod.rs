@@ -126,7 +126,7 @@ mod tests {
         let all = "write --image oci://h/n@sha256:1 --image u2 --device d --ca a --ca-file b \
                    --user u:p --registry-auth-file f --plain-http-registry --http-proxy p \
                    --https-proxy p --no-proxy n --insecure --allow-md5 --checksum-type sha512 \
-                   --verify-after-write --memory 64 --disk-format raw --json -q";
+                   --verify-after-write --layout partition --memory 64 --disk-format raw --json -q";
         let all = std::iter::once("wrought-agent").chain(all.split_whitespace());
         let all = Arguments::try_parse_from(all).unwrap();
         assert!(!format!("{all:?}").contains("u:p"), "a secret is shown");

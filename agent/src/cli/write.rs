@@ -7,6 +7,7 @@ use clap::Args;
 use nix::sys::signal::SigSet;
 use nix::sys::signal::Signal;
 use wrought_image::CancelToken;
+use wrought_image::Layout;
 use wrought_image::cli::WriteArgs;
 use wrought_image::cli::run_write;
 
@@ -32,6 +33,11 @@ pub(super) struct Write {
     /// Format that the image must have, such as raw or qcow2.
     #[arg(long, value_name = "FORMAT")]
     disk_format: Option<String>,
+    /// Whether the image fills the target as a whole disk or as one partition
+    /// [default: what the kernel says the target is].
+    #[arg(long, value_name = "disk|partition", value_parser = layout, default_value = "auto",
+          hide_default_value = true)]
+    layout: Layout,
     /// Progress as JSON lines on standard output, one final object last.
     #[arg(long)]
     json: bool,
@@ -51,6 +57,15 @@ pub(super) struct Write {
     server: Server,
 }
 
+fn layout(text: &str) -> Result<Layout, String> {
+    match text {
+        "auto" => Ok(Layout::Auto),
+        "disk" => Ok(Layout::Disk),
+        "partition" => Ok(Layout::Partition),
+        _ => Err("expected disk or partition".to_owned()),
+    }
+}
+
 impl Write {
     pub(super) fn main(self) -> ExitCode {
         let cancel = CancelToken::new();
@@ -61,6 +76,7 @@ impl Write {
             checksum_type: self.checksum_type,
             device: self.device,
             disk_format: self.disk_format,
+            layout: self.layout,
             json: self.json,
             verify_after_write: self.verify_after_write,
             memory_mib: self.memory,

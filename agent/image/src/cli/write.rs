@@ -21,6 +21,7 @@ use crate::progress::Progress;
 use crate::progress::ProgressFn;
 use crate::report::WriteReport;
 use crate::request::Algorithm;
+use crate::request::Layout;
 use crate::request::WriteRequest;
 
 /// Arguments of `write`.
@@ -37,6 +38,9 @@ pub struct WriteArgs {
     pub checksum_type: Option<String>,
     /// Declared format.
     pub disk_format: Option<String>,
+    /// The target is a partition although the kernel does not call it one, or
+    /// a disk although it does.
+    pub layout: Layout,
     /// Print JSON lines.
     pub json: bool,
     /// Read the disk back.
@@ -75,6 +79,7 @@ impl WriteArgs {
         if let Some(mib) = self.memory_mib {
             request.memory = mib.saturating_mul(1 << 20);
         }
+        request.layout = self.layout;
         request.verify_after_write = self.verify_after_write;
         // By hand, a mistake must not cost the disk its content.
         request.zero_on_refusal = false;

@@ -126,12 +126,8 @@ impl HttpPlace {
     }
 
     fn error(&self, text: impl std::fmt::Display) -> Error {
-        Error::new(
-            ErrorKind::Source,
-            Stage::Fetch,
-            format!("GET {}: {text}", self.name),
-        )
-        .at(self.position)
+        let text = format!("GET {}: {text}", self.name);
+        Error::new(ErrorKind::Source, Stage::Fetch, text).at(self.position)
     }
 
     /// Asks for the bytes from the current position.
