@@ -290,7 +290,7 @@ impl Run<'_> {
                     let limits = Limits::Ranges { ranges, end };
                     unpacker = Some(self.unpack(scope, container, reader, limits)?);
                     // The only way to the middle is from the start.
-                    vec![0..bytes_in]
+                    std::iter::once(0..bytes_in).collect()
                 }
             };
             let fetcher = spawn(scope, self.control, "fetch-again", move || {
