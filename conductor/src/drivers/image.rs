@@ -167,13 +167,20 @@ mod tests {
         };
         let digest = "0".repeat(64);
         assert_eq!(set(&format!("oci://r.test/os@sha256:{digest}")), Ok(()));
-        assert!(set("oci://r.test/os:13").unwrap_err().contains("image_checksum"));
+        assert!(
+            set("oci://r.test/os:13")
+                .unwrap_err()
+                .contains("image_checksum")
+        );
     }
 
     #[test]
     fn proxies_are_handed_on() {
         let mut node = node("redfish");
-        for (key, value) in [("image_https_proxy", "http://p:3128"), ("image_no_proxy", "a,b")] {
+        for (key, value) in [
+            ("image_https_proxy", "http://p:3128"),
+            ("image_no_proxy", "a,b"),
+        ] {
             node.driver_info.insert(key.to_owned(), json!(value));
         }
         let info = info(&node, "uefi");
