@@ -76,6 +76,7 @@ impl Decoder {
             let header = Header::parse(first.bytes(), total).map_err(refused)?;
             let budget = Budget::qcow2(memory, &header)?;
             sink.set_extent(header.virtual_size)?;
+            sink.target.expect_pieces_of(header.piece_size());
             if let Some(head) = inspect::disk_in_qcow2(&header, first.bytes()) {
                 layout::check(sink.target, &head, Some(header.virtual_size))?;
             }

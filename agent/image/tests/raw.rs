@@ -367,7 +367,8 @@ fn a_cancel_is_prompt() {
         });
     });
     assert_eq!(error.kind(), ErrorKind::Cancelled);
-    assert!(start.elapsed() < std::time::Duration::from_secs(2));
+    // Long before the stall would end, even on a busy machine.
+    assert!(start.elapsed() < std::time::Duration::from_secs(30));
 }
 
 /// A server that answers each request with a redirect; its address.

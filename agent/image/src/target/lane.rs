@@ -144,7 +144,7 @@ impl<'a> Lane<'a> {
                     Some(libc::EINTR | libc::EAGAIN | libc::ECANCELED)
                 ) => {}
             Err(error) if refuses_direct(&error) => {
-                self.target.stop_direct();
+                self.target.stop_direct("they are refused");
                 let rest = &write.payload.bytes()[write.range.clone()];
                 self.target.write_cached(rest, write.at)?;
                 write.range.start = write.range.end;

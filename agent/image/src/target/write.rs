@@ -14,10 +14,8 @@ use crate::error::Stage;
 
 /// How a stretch of bytes is written.
 pub(super) struct Parts {
-    /// Whole units, past the page cache. What lies before and behind them is
-    /// written through it: its neighbours in the same page never are written
-    /// directly, because parts occur only where the unit is the page, or in
-    /// the held-back ends.
+    /// Whole units, past the page cache. What lies before and behind them, in
+    /// the held-back ends alone, is written through it.
     pub(super) direct: Range<usize>,
 }
 
@@ -81,16 +79,25 @@ impl Target {
         };
         match result {
             Err((_, error)) if refuses_direct(&error) => {
-                self.stop_direct();
+                self.stop_direct("they are refused");
                 self.write_all(&self.file, bytes, offset)
             }
             other => other,
         }
     }
 
+    /// Is told that the image comes in pieces of `bytes`. Where a page may be
+    /// written in parts, its neighbours must not go past the page cache while
+    /// it goes through: all of the image goes through it then.
+    pub(crate) fn expect_pieces_of(&self, bytes: u64) {
+        if !bytes.is_multiple_of(self.unit as u64) {
+            self.stop_direct("the image's pieces are smaller than a unit");
+        }
+    }
+
     /// No more writes past the page cache.
-    pub(super) fn stop_direct(&self) {
-        tracing::debug!(target = %self.path.display(), "direct writes refused");
+    pub(super) fn stop_direct(&self, reason: &str) {
+        tracing::debug!(target = %self.path.display(), reason, "no direct writes");
         self.use_direct.store(false, Ordering::Relaxed);
     }
 
@@ -141,5 +148,24 @@ impl Bounce {
     fn memory(&mut self) -> &mut [u8] {
         self.0
             .get_or_insert_with(|| Aligned::new(BOUNCE.max(ALIGN)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_of_small_pieces_goes_through_the_page_cache_as_a_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = Target::claim(&dir.path().join("disk")).unwrap();
+        if target.direct.is_none() {
+            return;
+        }
+        let bytes = [0; 20_000];
+        target.expect_pieces_of(65_536);
+        assert_eq!(target.parts(&bytes, 512).direct, 3584..3584 + 16_384);
+        target.expect_pieces_of(512);
+        assert!(target.parts(&bytes, 512).direct.is_empty());
     }
 }

@@ -150,6 +150,17 @@ impl Header {
         1 << self.cluster_bits
     }
 
+    /// Bytes that are allocated at once: a cluster, or one of its 32
+    /// subclusters.
+    #[must_use]
+    pub fn piece_size(&self) -> u64 {
+        if self.extended_l2 {
+            self.cluster_size() / 32
+        } else {
+            self.cluster_size()
+        }
+    }
+
     /// Bytes of one L2 entry: 8, or 16 with subclusters.
     #[must_use]
     pub fn l2_entry_size(&self) -> u64 {
