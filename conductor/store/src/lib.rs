@@ -12,6 +12,7 @@
 
 pub mod conductor;
 pub mod error;
+pub mod heartbeat;
 pub mod history;
 pub mod journal;
 pub mod lock;
@@ -22,6 +23,7 @@ pub mod port;
 mod codec;
 mod migrate;
 mod open;
+mod packed;
 mod writer;
 
 #[cfg(test)]

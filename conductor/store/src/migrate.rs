@@ -12,7 +12,10 @@ use crate::codec;
 const ID: &str = "INTEGER PRIMARY KEY";
 
 /// Every version with its SQL; `{ID}` stands for a self-numbering key.
-const MIGRATIONS: &[(i64, &str)] = &[(1, include_str!("migrations/0001.sql"))];
+const MIGRATIONS: &[(i64, &str)] = &[
+    (1, include_str!("migrations/0001.sql")),
+    (2, include_str!("migrations/0002.sql")),
+];
 
 /// Brings the schema up to date.
 pub(crate) async fn run(connection: &mut Db) -> Result<()> {

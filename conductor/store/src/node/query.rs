@@ -14,7 +14,8 @@ use crate::Error;
 use crate::Result;
 use crate::Store;
 use crate::codec;
-use crate::codec::Columns;
+use crate::packed;
+use crate::packed::Packed;
 use crate::page;
 use crate::page::Listed;
 use crate::page::Page;
@@ -128,24 +129,28 @@ impl Store {
         let query = query.clone();
         self.read(move |db| {
             Box::pin(async move {
-                let mut select = QueryBuilder::<Sqlite>::new("SELECT ");
-                select.push(BRIEF.join(", ")).push(" FROM nodes");
+                let mut select = QueryBuilder::<Sqlite>::new(format!(
+                    "SELECT string_agg(line, '') FROM (SELECT {} AS line FROM nodes",
+                    packed::fields(BRIEF)
+                ));
                 filter(&mut select, &query, codec::now());
                 LISTED.paged(db, &mut select, &query.page()).await?;
-                let rows = select.build().fetch_all(db).await?;
-                rows.iter()
-                    .map(|found| {
-                        let mut column = Columns::new(found, "nodes", BRIEF);
-                        Ok(NodeBrief {
-                            uuid: column.key()?,
-                            name: column.maybe_text()?,
-                            instance_uuid: column.maybe_parse()?,
-                            maintenance: column.bool()?,
-                            power_state: column.maybe_parse()?,
-                            provision_state: column.parse()?,
-                        })
-                    })
-                    .collect()
+                select.push(") AS page");
+                let rows: Option<String> = select.build_query_scalar().fetch_one(db).await?;
+                let rows = rows.unwrap_or_default();
+                let mut column = Packed::new(&rows, "nodes", BRIEF);
+                let mut nodes = Vec::new();
+                while !column.is_empty() {
+                    nodes.push(NodeBrief {
+                        uuid: column.parse()?,
+                        name: column.maybe_text()?.map(str::to_owned),
+                        instance_uuid: column.maybe_parse()?,
+                        maintenance: column.text()? != "0",
+                        power_state: column.maybe_parse()?,
+                        provision_state: column.parse()?,
+                    });
+                }
+                Ok(nodes)
             })
         })
         .await

@@ -1,8 +1,8 @@
 //! Making, finding, saving and deleting nodes.
 
-use jiff::Timestamp;
 use sqlx::Row;
 use uuid::Uuid;
+use wrought_wire::state::ProvisionState;
 
 use super::Node;
 use super::row;
@@ -114,36 +114,23 @@ impl Store {
         Ok(())
     }
 
-    /// Notes when the agent of the node last called in: a column of its own
-    /// that [`Store::save_node`] leaves alone. Stamps that come together are
-    /// committed together. A node that does not exist is no error.
-    pub async fn stamp_heartbeat(&self, node: Uuid, at: Timestamp) -> Result<()> {
-        self.write(move |db| {
-            Box::pin(async move {
-                sqlx::query("UPDATE nodes SET agent_last_heartbeat = $1 WHERE uuid = $2")
-                    .bind(at.as_microsecond())
-                    .bind(node.to_string())
-                    .execute(db)
-                    .await?;
-                Ok(())
-            })
-        })
-        .await
-    }
-
-    /// When the agent of the node last called in.
-    pub async fn last_heartbeat(&self, node: Uuid) -> Result<Option<Timestamp>> {
+    /// The node's state and, of its `driver_internal_info`, what `T` has
+    /// fields for: far less work than the whole node.
+    pub async fn glance<T>(&self, node: Uuid) -> Result<Option<(ProvisionState, T)>>
+    where
+        T: serde::de::DeserializeOwned + Send + 'static,
+    {
         self.read(move |db| {
             Box::pin(async move {
-                let found = sqlx::query("SELECT agent_last_heartbeat FROM nodes WHERE uuid = $1")
+                let names = &["provision_state", "driver_internal_info"];
+                let sql = "SELECT provision_state, driver_internal_info FROM nodes WHERE uuid = $1";
+                let found = sqlx::query(sql)
                     .bind(node.to_string())
                     .fetch_optional(db)
                     .await?;
-                let names = &["agent_last_heartbeat"];
-                match found {
-                    Some(found) => codec::Columns::new(&found, "nodes", names).maybe_time(),
-                    None => Ok(None),
-                }
+                let Some(found) = found else { return Ok(None) };
+                let mut column = codec::Columns::new(&found, "nodes", names);
+                Ok(Some((column.parse()?, column.json()?)))
             })
         })
         .await

@@ -88,16 +88,35 @@ async fn saves_under_its_own_lease_alone() {
 }
 
 #[tokio::test]
-async fn heartbeat_stamps_stay_beside_the_node() {
+async fn a_glance_reads_what_it_is_asked_for() {
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    struct Known {
+        agent_url: Option<String>,
+        count: Option<u32>,
+    }
     let store = testing::store().await;
     let mut node = testing::stored(&store, "a").await;
     let lease = store.lock_node(node.uuid, "c", TTL).await.unwrap();
-    assert_eq!(store.last_heartbeat(node.uuid).await.unwrap(), None);
-    let at = Timestamp::from_second(1_800_000_000).unwrap();
-    store.stamp_heartbeat(node.uuid, at).await.unwrap();
+    node.provision_state = ProvisionState::CleanWait;
+    node.driver_internal_info
+        .insert("agent_url".to_owned(), "https://h".into());
+    node.driver_internal_info
+        .insert("other".to_owned(), serde_json::json!({"a": [1]}));
     store.save_node(&lease, &mut node).await.unwrap();
-    assert_eq!(store.last_heartbeat(node.uuid).await.unwrap(), Some(at));
-    store.stamp_heartbeat(Uuid::new_v4(), at).await.unwrap();
+    let (state, known) = store.glance::<Known>(node.uuid).await.unwrap().unwrap();
+    assert_eq!(state, ProvisionState::CleanWait);
+    let expected = Known {
+        agent_url: Some("https://h".to_owned()),
+        count: None,
+    };
+    assert_eq!(known, expected);
+    assert!(
+        store
+            .glance::<Known>(Uuid::new_v4())
+            .await
+            .unwrap()
+            .is_none()
+    );
 }
 
 #[tokio::test]
