@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
@@ -49,16 +50,35 @@ const fn listens(state: ProvisionState) -> bool {
     )
 }
 
+/// What a node's record tells of its agent.
+#[derive(Debug, Default, Deserialize)]
+struct Known {
+    agent_url: Option<String>,
+    agent_secret_token: Option<String>,
+    agent_verify_ca: Option<String>,
+}
+
+impl Known {
+    fn of(node: &Node) -> Self {
+        let text = |key| internal::text(node, key).map(str::to_owned);
+        Self {
+            agent_url: text(internal::AGENT_URL),
+            agent_secret_token: text(internal::AGENT_TOKEN),
+            agent_verify_ca: text(internal::AGENT_VERIFY_CA),
+        }
+    }
+}
+
 /// Whether a heartbeat is that of the node's agent.
-fn check(svc: &Service, node: &Node, beat: &Heartbeat) -> Result<(), Error> {
+fn check(svc: &Service, agent: &Known, beat: &Heartbeat) -> Result<(), Error> {
     let refuse = |text: String| Err(Error::Invalid(text));
     let url = beat.callback_url.as_str();
-    let known = internal::text(node, internal::AGENT_URL);
+    let known = agent.agent_url.as_deref();
     if known.is_some_and(|known| known != url) {
         return refuse("Detected change in ramdisk provided \"callback_url\"".to_owned());
     }
     let given = beat.agent_token.as_ref().map_or("", |token| token.expose());
-    let token = internal::text(node, internal::AGENT_TOKEN).unwrap_or_default();
+    let token = agent.agent_secret_token.as_deref().unwrap_or_default();
     if given.is_empty() || token.is_empty() || !token::same(given, token) {
         return refuse("Invalid or missing agent token received.".to_owned());
     }
@@ -71,7 +91,7 @@ fn check(svc: &Service, node: &Node, beat: &Heartbeat) -> Result<(), Error> {
     if beat.agent_version.is_none() && beat.agent_status.is_none() {
         return refuse("The heartbeat names no agent_version.".to_owned());
     }
-    let pinned = internal::text(node, internal::AGENT_VERIFY_CA);
+    let pinned = agent.agent_verify_ca.as_deref();
     let sent = beat.agent_verify_ca.as_deref();
     if pinned.is_some() && sent.is_some() && pinned != sent {
         return refuse(
@@ -106,30 +126,27 @@ pub(crate) async fn heartbeat(
 ) -> Result<(), Error> {
     let read = svc
         .store
-        .node_by_uuid(uuid)
+        .glance::<Known>(uuid)
         .await
         .map_err(store("read a node"))?;
-    let node = read.ok_or_else(|| Error::NodeNotFound(uuid.to_string()))?;
-    if let Err(refused) = check(svc, &node, &beat) {
+    let (state, known) = read.ok_or_else(|| Error::NodeNotFound(uuid.to_string()))?;
+    if let Err(refused) = check(svc, &known, &beat) {
         tracing::warn!(node = %uuid, err = %chain(&refused), "heartbeat refused");
         // With the right token this is the agent's own fresh start: the loop
         // that watches the node finds out.
         svc.watches.wake(uuid);
         return Err(refused);
     }
-    if !listens(node.provision_state) {
-        tracing::debug!(node = %uuid, state = node.provision_state.as_str(), "heartbeat not needed");
+    if !listens(state) {
+        tracing::debug!(node = %uuid, state = state.as_str(), "heartbeat not needed");
         return Ok(());
     }
     let now = Timestamp::now();
-    if internal::text(&node, internal::AGENT_URL).is_none() {
+    if known.agent_url.is_none() {
         introduce(svc, uuid, beat, now).await?;
     }
-    svc.store
-        .stamp_heartbeat(uuid, now)
-        .await
-        .map_err(store("note a heartbeat"))?;
-    if machine::is_waiting(node.provision_state) {
+    svc.stamps.note(uuid, now);
+    if machine::is_waiting(state) {
         svc.watch(uuid);
     }
     Ok(())
@@ -146,7 +163,7 @@ async fn introduce(
     let mut task = Task::take(svc, uuid, SHORT).await?;
     let outcome = async {
         // What was read without the lock may be old.
-        check(svc, &task.node, &beat)?;
+        check(svc, &Known::of(&task.node), &beat)?;
         let node = &mut task.node;
         internal::set(node, internal::AGENT_URL, &beat.callback_url);
         internal::set(node, internal::AGENT_VERSION, &beat.agent_version);

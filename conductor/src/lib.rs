@@ -6,8 +6,9 @@
 //!   deploying and cleaning.
 //! * [`drivers`] compose what a node's interfaces name; [`agent`] talks to the
 //!   ramdisk; [`boot`] serves what machines fetch while they boot it.
-//! * `watch`, `heartbeat` and `periodic` notice what happens outside; `startup`
-//!   goes on with what an earlier life left behind.
+//! * `watch`, `heartbeat` and `periodic` notice what happens outside; `pacer`
+//!   and `stamps` keep that cheap with thousands of nodes; `startup` goes on
+//!   with what an earlier life left behind.
 //!
 //! A conductor may be killed at any instruction: every step is begun and ended
 //! in the journal, in the transaction that changes the node.
@@ -23,12 +24,14 @@ mod flows;
 mod heartbeat;
 mod internal;
 mod nodes;
+mod pacer;
 mod periodic;
 mod ports;
 mod power;
 mod provision;
 mod rpc;
 mod service;
+mod stamps;
 mod startup;
 mod steps;
 mod task;

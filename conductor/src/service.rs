@@ -18,6 +18,8 @@ use crate::drivers::catalog::HARDWARE_TYPES;
 use crate::error::Error;
 use crate::flows::Permit;
 use crate::periodic;
+use crate::stamps;
+use crate::stamps::Stamps;
 use crate::task::store as db;
 use crate::watch::Watches;
 
@@ -42,6 +44,7 @@ pub struct Service {
     pub(crate) bmcs: Arc<dyn Bmcs>,
     pub(crate) offers: Offers,
     pub(crate) watches: Watches,
+    pub(crate) stamps: Stamps,
     pub(crate) workers: Arc<Semaphore>,
     pub(crate) power_faults: periodic::power_sync::Faults,
     tasks: Mutex<Option<JoinSet<()>>>,
@@ -72,6 +75,7 @@ impl Service {
             bmcs,
             offers: Offers::default(),
             watches: Watches::default(),
+            stamps: Stamps::default(),
             workers,
             power_faults: periodic::power_sync::Faults::default(),
             tasks: Mutex::new(Some(JoinSet::new())),
@@ -111,6 +115,7 @@ impl Service {
             tasks.abort_all();
             while tasks.join_next().await.is_some() {}
         }
+        stamps::flush(self).await;
         let host = &self.config.host;
         if let Err(error) = self.store.release_all(host).await {
             tracing::warn!(host, err = %crate::error::chain(&error), "locks not given back");

@@ -13,6 +13,7 @@ use crate::flows;
 use crate::flows::Work;
 use crate::flows::failure;
 use crate::machine;
+use crate::periodic::pages::Pages;
 use crate::service::Service;
 use crate::task::Task;
 use crate::task::store;
@@ -28,18 +29,16 @@ pub(crate) async fn go_on(svc: &Arc<Service>) -> Result<(), Error> {
         include_children: true,
         ..NodeQuery::default()
     };
-    let nodes = svc
-        .store
-        .list_nodes(&query)
-        .await
-        .map_err(store("list nodes"))?;
-    for node in nodes {
-        if let Some(work) = left_behind(&node) {
-            let svc = Arc::clone(svc);
-            svc.clone()
-                .spawn(async move { take_up(&svc, &node, work).await });
-        } else if machine::is_waiting(node.provision_state) {
-            svc.watch(node.uuid);
+    let mut pages = Pages::of(svc, query);
+    while let Some(nodes) = pages.try_next().await.map_err(store("list nodes"))? {
+        for node in nodes {
+            if let Some(work) = left_behind(&node) {
+                let svc = Arc::clone(svc);
+                svc.clone()
+                    .spawn(async move { take_up(&svc, &node, work).await });
+            } else if machine::is_waiting(node.provision_state) {
+                svc.watch(node.uuid);
+            }
         }
     }
     Ok(())

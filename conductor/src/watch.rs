@@ -1,5 +1,10 @@
 //! Watching nodes in wait states: one loop per node asks its agent how far it
 //! is, and is woken by heartbeats.
+//!
+//! The looks of all loops share one pace. With few nodes an agent is asked
+//! every [`Pace::agent_poll`](crate::config::Pace), with thousands more seldom;
+//! then it is their heartbeats that tell of a step's end. Between two looks a
+//! loop holds next to nothing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,6 +30,7 @@ use crate::flows;
 use crate::flows::Work;
 use crate::internal;
 use crate::machine;
+use crate::pacer::Pacer;
 use crate::service::Service;
 use crate::steps;
 use crate::steps::Awaited;
@@ -37,6 +43,14 @@ use crate::task::Task;
 
 /// Looks at the record while no agent is there to be asked.
 const IDLE: Duration = Duration::from_secs(15);
+/// Looks a second over all nodes, and how many may come in a rush.
+const LOOKS: u32 = 200;
+const RUSH: u32 = 100;
+/// Looks a second that are left to polling; heartbeats have the rest.
+const POLLS: u32 = 100;
+/// A client, with its connection, is kept from one look to the next only when
+/// that is not far.
+const KEEP: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
 struct Watch {
@@ -46,12 +60,30 @@ struct Watch {
 }
 
 /// All watching loops.
-#[derive(Debug, Default)]
-pub(crate) struct Watches(Mutex<HashMap<Uuid, Arc<Watch>>>);
+#[derive(Debug)]
+pub(crate) struct Watches {
+    loops: Mutex<HashMap<Uuid, Arc<Watch>>>,
+    pacer: Pacer,
+}
+
+impl Default for Watches {
+    fn default() -> Self {
+        Self {
+            loops: Mutex::default(),
+            pacer: Pacer::new(LOOKS, RUSH),
+        }
+    }
+}
 
 impl Watches {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Uuid, Arc<Watch>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.loops.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Between two questions to an agent at work that nothing else prompts.
+    fn poll(&self, least: Duration) -> Duration {
+        let loops = u32::try_from(self.lock().len()).unwrap_or(u32::MAX);
+        least.max(Duration::from_secs(1) / POLLS * loops)
     }
 
     /// Makes the node's loop look now, if there is one.
@@ -74,26 +106,42 @@ impl Watches {
 impl Service {
     /// Starts or wakes the watching loop of a node.
     pub(crate) fn watch(self: &Arc<Self>, node: Uuid) {
+        if !self.keep_watch(node) {
+            self.watches.wake(node);
+        }
+    }
+
+    /// Starts the watching loop of a node unless there is one; tells whether
+    /// it did.
+    pub(crate) fn keep_watch(self: &Arc<Self>, node: Uuid) -> bool {
         let mut map = self.watches.lock();
-        if let Some(watch) = map.get(&node) {
-            watch.wake.notify_one();
-            return;
+        if map.contains_key(&node) {
+            return false;
         }
         let watch = Arc::new(Watch::default());
         map.insert(node, Arc::clone(&watch));
         drop(map);
         let svc = Arc::clone(self);
         self.spawn(async move { run(svc, node, watch).await });
+        true
     }
 }
 
 async fn run(svc: Arc<Service>, node: Uuid, watch: Arc<Watch>) {
     let mut state = State::default();
     loop {
-        // Woken or not, there is something to look at.
-        let next = step(&svc, node, &watch, &mut state).await;
+        svc.watches.pacer.turn().await;
+        // Woken or not, there is something to look at. A look is large, and
+        // most of its time a loop only sleeps: so it is not part of the loop.
+        let next = Box::pin(step(&svc, node, &watch, &mut state)).await;
         let Some(pause) = next else { break };
-        let _ = timeout(pause, watch.wake.notified()).await;
+        if pause > KEEP {
+            state.client = None;
+        }
+        // An agent that calls often tells nothing new each time.
+        let least = pause.min(svc.config.pace.agent_poll / 2);
+        tokio::time::sleep(least).await;
+        let _ = timeout(pause - least, watch.wake.notified()).await;
     }
     svc.watches.lock().remove(&node);
     // Somebody may have put the node into a wait state while this loop ended.
@@ -134,11 +182,12 @@ async fn step(
     state: &mut State,
 ) -> Option<Duration> {
     let pace = svc.config.pace;
+    let poll = svc.watches.poll(pace.agent_poll);
     let node = match svc.store.node_by_uuid(uuid).await {
         Ok(found) => found?,
         Err(error) => {
             tracing::warn!(node = %uuid, err = %chain(&error), "node not read");
-            return Some(pace.agent_poll);
+            return Some(poll);
         }
     };
     let kind = kind_of(&node)?;
@@ -154,11 +203,11 @@ async fn step(
         }) if !has_agent => Some(IDLE),
         None => {
             look(svc, uuid, kind, false).await;
-            Some(pace.agent_poll)
+            Some(poll)
         }
         Some(wait) => {
             ask(svc, &node, kind, &wait, watch, state).await;
-            Some(pace.agent_poll)
+            Some(poll)
         }
     }
 }

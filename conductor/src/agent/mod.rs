@@ -79,6 +79,8 @@ impl Client {
             let (tls, flag) = pin::pinned(pem)?;
             mismatch = Some(flag);
             builder = builder.tls_backend_preconfigured(tls);
+        } else {
+            builder = builder.tls_backend_preconfigured(pin::nobody()?);
         }
         let http = builder
             .build()

@@ -4,12 +4,15 @@
 //! and are not looked at.
 
 use std::sync::Arc;
+use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 
 use rustls::ClientConfig;
 use rustls::DigitallySignedStruct;
+use rustls::RootCertStore;
 use rustls::SignatureScheme;
+use rustls::client::Resumption;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::client::danger::ServerCertVerified;
 use rustls::client::danger::ServerCertVerifier;
@@ -44,22 +47,42 @@ impl Mismatch {
     }
 }
 
+/// A TLS client that accepts nobody: for agents that are reached over plain
+/// HTTP. Without one the HTTP library reads the system's certificates anew for
+/// every client, which takes longer than the request.
+pub fn nobody() -> Result<ClientConfig, PinError> {
+    Ok(ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .map_err(PinError::Tls)?
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth())
+}
+
+/// The TLS library's algorithms, one set for all clients.
+fn provider() -> Arc<CryptoProvider> {
+    static PROVIDER: LazyLock<Arc<CryptoProvider>> =
+        LazyLock::new(|| Arc::new(aws_lc_rs::default_provider()));
+    Arc::clone(&PROVIDER)
+}
+
 /// A TLS client that accepts the certificate `pem` and no other.
 pub fn pinned(pem: &str) -> Result<(ClientConfig, Mismatch), PinError> {
     let leaf = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(PinError::NotPem)?;
-    let provider = Arc::new(aws_lc_rs::default_provider());
+    let provider = provider();
     let mismatch = Mismatch::default();
     let verifier = Pinned {
         leaf,
         provider: Arc::clone(&provider),
         mismatch: mismatch.clone(),
     };
-    let config = ClientConfig::builder_with_provider(provider)
+    let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(PinError::Tls)?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier))
         .with_no_client_auth();
+    // A client is for one agent and seldom connects twice.
+    config.resumption = Resumption::disabled();
     Ok((config, mismatch))
 }
 

@@ -7,16 +7,21 @@ use tokio::time::MissedTickBehavior;
 
 use crate::error::chain;
 use crate::service::Service;
+use crate::stamps;
 
+pub(crate) mod pages;
 pub(crate) mod power_sync;
 mod timeouts;
 
 /// Seconds between two signs of life of the conductor.
 const KEEPALIVE: u64 = 10;
+/// Seconds that a heartbeat waits at most to be written.
+const STAMPS: u64 = 1;
 
 #[derive(Debug, Clone, Copy)]
 enum Chore {
     Keepalive,
+    Stamps,
     Timeouts,
     PowerSync,
 }
@@ -25,6 +30,7 @@ enum Chore {
 pub(crate) fn start(svc: &Arc<Service>) {
     let config = &svc.config.conductor;
     every(svc, KEEPALIVE, Chore::Keepalive);
+    every(svc, STAMPS, Chore::Stamps);
     every(svc, config.check_interval, Chore::Timeouts);
     every(svc, config.power_sync_interval, Chore::PowerSync);
 }
@@ -43,6 +49,7 @@ fn every(svc: &Arc<Service>, seconds: u64, chore: Chore) {
             ticks.tick().await;
             match chore {
                 Chore::Keepalive => keepalive(&owner).await,
+                Chore::Stamps => stamps::flush(&owner).await,
                 Chore::Timeouts => timeouts::check(&owner).await,
                 Chore::PowerSync => power_sync::run(&owner).await,
             }

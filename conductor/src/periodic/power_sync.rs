@@ -19,6 +19,7 @@ use crate::drivers;
 use crate::error::Error;
 use crate::error::chain;
 use crate::machine;
+use crate::periodic::pages::Pages;
 use crate::power;
 use crate::service::Service;
 use crate::task::Task;
@@ -53,32 +54,42 @@ impl Faults {
 /// One round over all nodes.
 pub(crate) async fn run(svc: &Arc<Service>) {
     let query = NodeQuery {
+        provision_state: compared().collect(),
         include_children: true,
         ..NodeQuery::default()
     };
-    let nodes = match svc.store.list_nodes(&query).await {
-        Ok(nodes) => nodes,
-        Err(error) => {
-            tracing::warn!(err = %chain(&error), "power states not compared");
-            return;
-        }
-    };
-    stream::iter(nodes.into_iter().filter(is_due))
-        .for_each_concurrent(AT_ONCE, async |node| {
-            if let Err(error) = one(svc, &node).await {
-                tracing::warn!(node = %node.uuid, err = %chain(&error), "power state not compared");
-            }
-        })
-        .await;
+    let mut pages = Pages::of(svc, query);
+    while let Some(nodes) = pages.next("power states not compared").await {
+        stream::iter(nodes.into_iter().filter(is_due))
+            .for_each_concurrent(AT_ONCE, async |node| {
+                if let Err(error) = one(svc, &node).await {
+                    tracing::warn!(node = %node.uuid, err = %chain(&error), "power state not compared");
+                }
+            })
+            .await;
+    }
+}
+
+/// States in which nobody else is at the machine's power.
+fn compared() -> impl Iterator<Item = ProvisionState> {
+    ProvisionState::ALL
+        .iter()
+        .copied()
+        .filter(|state| is_compared(*state))
+}
+
+fn is_compared(state: ProvisionState) -> bool {
+    !machine::is_working(state)
+        && !machine::is_waiting(state)
+        && !matches!(state, ProvisionState::Enroll | ProvisionState::AdoptFail)
 }
 
 fn is_due(node: &Node) -> bool {
-    let state = node.provision_state;
-    let excluded = machine::is_working(state)
-        || machine::is_waiting(state)
-        || matches!(state, ProvisionState::Enroll | ProvisionState::AdoptFail);
     let in_hand = node.maintenance && node.fault.as_deref() != Some(POWER_FAILURE);
-    !excluded && !in_hand && node.reservation.is_none() && node.target_power_state.is_none()
+    is_compared(node.provision_state)
+        && !in_hand
+        && node.reservation.is_none()
+        && node.target_power_state.is_none()
 }
 
 async fn one(svc: &Arc<Service>, node: &Node) -> Result<(), Error> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use uuid::Uuid;
 use wrought_store::NodeQuery;
-use wrought_store::node::Node;
 use wrought_wire::state::ProvisionState;
 
 use crate::error::chain;
@@ -14,76 +14,82 @@ use crate::flows;
 use crate::flows::Work;
 use crate::flows::failure;
 use crate::machine;
+use crate::periodic::pages::Pages;
 use crate::service::Service;
+use crate::stamps;
 use crate::steps::Kind;
 use crate::task::Task;
 
-/// Looks at every node that waits or has failed.
+/// Looks at every node that waits, works or has failed.
 pub(crate) async fn check(svc: &Arc<Service>) {
+    silent(svc).await;
     let states = ProvisionState::ALL.iter().copied();
-    let states = states.filter(|state| {
-        machine::is_waiting(*state) || machine::is_working(*state) || state.is_failure()
-    });
+    let states = states.filter(|state| machine::is_working(*state) || state.is_failure());
     let query = NodeQuery {
         provision_state: states.collect(),
         include_children: true,
         ..NodeQuery::default()
     };
-    let nodes = match svc.store.list_nodes(&query).await {
-        Ok(nodes) => nodes,
+    let mut pages = Pages::of(svc, query);
+    while let Some(nodes) = pages.next("time-outs not checked").await {
+        for node in nodes.iter().filter(|node| node.reservation.is_none()) {
+            if failure::has_leftovers(node) {
+                work(svc, node.uuid, node.provision_state, Work::PutAway).await;
+            } else if machine::is_working(node.provision_state) {
+                // Its conductor died, or its database failed it half-way.
+                work(svc, node.uuid, node.provision_state, Work::Restart).await;
+            }
+        }
+    }
+}
+
+/// Ends waiting for agents that have been silent for too long.
+async fn silent(svc: &Arc<Service>) {
+    stamps::flush(svc).await;
+    let states = ProvisionState::ALL.iter().copied();
+    let states: Vec<ProvisionState> = states.filter(|state| machine::is_waiting(*state)).collect();
+    let waiting = match svc.store.waiting_nodes(&states).await {
+        Ok(waiting) => waiting,
         Err(error) => {
             tracing::warn!(err = %chain(&error), "time-outs not checked");
             return;
         }
     };
-    for node in nodes.iter().filter(|node| node.reservation.is_none()) {
-        if failure::has_leftovers(node) {
-            work(svc, node, Work::PutAway).await;
-            continue;
-        }
-        if machine::is_working(node.provision_state) {
-            // Its conductor died, or its database failed it half-way.
-            work(svc, node, Work::Restart).await;
-            continue;
-        }
+    let now = Timestamp::now();
+    for node in waiting.iter().filter(|node| !node.reserved) {
         let Some(kind) = Kind::of(node.provision_state) else {
             continue;
         };
         // A loop may have ended with an error of the database.
-        svc.watch(node.uuid);
-        if !node.maintenance && is_overdue(svc, node, kind).await {
-            work(svc, node, Work::TimedOut(kind)).await;
+        svc.keep_watch(node.uuid);
+        let overdue = node
+            .silence(now)
+            .is_some_and(|silence| is_too_long(svc, silence, kind));
+        if overdue && !node.maintenance {
+            work(svc, node.uuid, node.provision_state, Work::TimedOut(kind)).await;
         }
     }
 }
 
-async fn is_overdue(svc: &Service, node: &Node, kind: Kind) -> bool {
+fn is_too_long(svc: &Service, silence: Duration, kind: Kind) -> bool {
     let config = &svc.config.conductor;
     let limit = match kind {
         Kind::Deploy => config.deploy_callback_timeout,
         Kind::Clean => config.clean_callback_timeout,
     };
-    if limit == 0 {
-        return false;
-    }
-    let called = svc.store.last_heartbeat(node.uuid).await.ok().flatten();
-    let Some(last) = node.provision_updated_at.max(called) else {
-        return false;
-    };
-    let silence = Timestamp::now().duration_since(last);
-    Duration::try_from(silence).is_ok_and(|silence| silence > Duration::from_secs(limit))
+    limit > 0 && silence > Duration::from_secs(limit)
 }
 
-async fn work(svc: &Arc<Service>, node: &Node, work: Work) {
+async fn work(svc: &Arc<Service>, node: Uuid, state: ProvisionState, work: Work) {
     // Next time is soon enough when everybody is busy or the node is locked.
     let Ok(permit) = svc.permit() else { return };
-    match Task::take(svc, node.uuid, Duration::ZERO).await {
-        Ok(task) if task.node.provision_state == node.provision_state => {
+    match Task::take(svc, node, Duration::ZERO).await {
+        Ok(task) if task.node.provision_state == state => {
             flows::spawn(svc, task, work, permit);
         }
         Ok(task) => task.release().await,
         Err(error) => {
-            tracing::debug!(node = %node.uuid, err = %chain(&error), "left for the next time");
+            tracing::debug!(node = %node, err = %chain(&error), "left for the next time");
         }
     }
 }

@@ -1,0 +1,37 @@
+//! Heartbeats that have come but are not written yet. What is lost with them
+//! when the process dies is a second of silence: they are written together,
+//! not one by one with a flush of the disk each.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::error::chain;
+use crate::service::Service;
+
+/// The last heartbeat of each node that called since they were written.
+#[derive(Debug, Default)]
+pub(crate) struct Stamps(Mutex<HashMap<Uuid, Timestamp>>);
+
+impl Stamps {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Uuid, Timestamp>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note of a heartbeat.
+    pub(crate) fn note(&self, node: Uuid, at: Timestamp) {
+        self.lock().insert(node, at);
+    }
+}
+
+/// Writes what has come.
+pub(crate) async fn flush(svc: &Service) {
+    let come: Vec<(Uuid, Timestamp)> = svc.stamps.lock().drain().collect();
+    if let Err(error) = svc.store.stamp_heartbeats(come).await {
+        // The agents call again.
+        tracing::warn!(err = %chain(&error), "heartbeats not noted");
+    }
+}
