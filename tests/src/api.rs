@@ -69,6 +69,19 @@ impl Api {
         })
     }
 
+    /// A client over plain HTTP, without an account.
+    pub fn plain(base: &str) -> Result<Self> {
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .timeout(Duration::from_secs(90))
+            .build()?;
+        Ok(Self {
+            http,
+            base: base.trim_end_matches('/').to_owned(),
+            account: None,
+        })
+    }
+
     /// The same client without an account, as the agent is.
     pub fn anonymous(&self) -> Self {
         Self {

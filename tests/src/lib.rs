@@ -14,6 +14,7 @@ pub mod demo;
 pub mod deploy;
 pub mod disk;
 pub mod dnsmasq;
+pub mod fleet;
 pub mod images;
 pub mod netns;
 pub mod paths;

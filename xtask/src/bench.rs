@@ -15,9 +15,10 @@ use crate::toolchain;
 pub(crate) fn main(args: &[String]) -> Result<()> {
     let kind = args.first().map_or("", String::as_str);
     match kind {
-        "image" | "api" => {}
-        "boot" | "scale" | "erase" => {
-            let text = format!("cargo xtask bench {kind} is not built yet; image and api are");
+        "image" | "api" | "scale" => {}
+        "boot" | "erase" => {
+            let text =
+                format!("cargo xtask bench {kind} is not built yet; image, api and scale are");
             return Err(Exit::new(EX_UNAVAILABLE, text).into());
         }
         other => {
@@ -26,13 +27,27 @@ pub(crate) fn main(args: &[String]) -> Result<()> {
         }
     }
     setup::main(&[])?;
-    run(cargo().args(["build", "--quiet", "--package", "wrought-tests"]))?;
-    if kind == "image" {
-        toolchain::build_agent()?;
-    } else {
-        run(cargo().args(["build", "--quiet", "--release", "--package", "wrought"]))?;
-    }
     let mut line = vec!["bench".to_owned()];
     line.extend_from_slice(args);
-    harness::start(&line)
+    let mut build = cargo();
+    build.args([
+        "build",
+        "--quiet",
+        "--release",
+        "--package",
+        "wrought-tests",
+    ]);
+    match kind {
+        "image" => {
+            setup::real_agent::install();
+            toolchain::build_agent()?;
+        }
+        "api" => {
+            setup::ironic::install();
+            build.args(["--package", "wrought"]);
+        }
+        _ => drop(build.args(["--package", "wrought"])),
+    }
+    run(&mut build)?;
+    harness::start_built("release", &line)
 }

@@ -28,7 +28,13 @@ pub(crate) fn prepare(images: &[&str]) -> Result<()> {
 /// Runs the harness with its output inherited; an exit code other than 0
 /// becomes ours.
 pub(crate) fn start<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Result<()> {
-    let program = cargo_target().join("debug/wrought-harness");
+    start_built("debug", args)
+}
+
+/// The same with the harness of one of cargo's profile folders: where it makes
+/// load, it must not be what is measured.
+pub(crate) fn start_built<S: AsRef<std::ffi::OsStr>>(profile: &str, args: &[S]) -> Result<()> {
+    let program = cargo_target().join(profile).join("wrought-harness");
     let status = Command::new(&program)
         .args(args)
         .current_dir(root())

@@ -3,7 +3,9 @@
 
 mod apt;
 pub(crate) mod fuzz;
+pub(crate) mod ironic;
 mod python;
+pub(crate) mod real_agent;
 mod rust;
 
 use anyhow::Result;
@@ -28,6 +30,7 @@ const PACKAGES: &[&str] = &[
     "gdisk",
     "mmdebstrap",
     "e2fsprogs",
+    "curl",
     "zstd",
     "xz-utils",
     "python3-venv",

@@ -1,194 +1,432 @@
-//! `bench api`: requests per second and memory of `wrought serve` with SQLite,
-//! over plain HTTP on loopback, at several fleet sizes.
+//! `bench api`: requests per second, times of answers and memory of `wrought
+//! serve` with SQLite, beside a real Ironic in the same run: plain HTTP on
+//! loopback, no authentication, the same clients, each figure of the one and
+//! the other taken in turn.
 
 use std::path::Path;
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::time::Instant;
 
 use anyhow::Context;
 use anyhow::Result;
-use anyhow::bail;
+use anyhow::ensure;
+use reqwest::Method;
+use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
+use super::ironic;
+use super::ironic::Ironic;
+use super::load;
+use super::load::Figures;
+use super::load::Requests;
+use super::load::Target;
+use super::load::request;
 use super::process::median;
+use super::serving::Serving;
+use super::serving::Wrought;
+use crate::api::Api;
+use crate::fleet::Agent;
+use crate::fleet::commands::Commands;
+use crate::fleet::copies;
+use crate::fleet::join::join;
 
-/// Fleet sizes at which the requests are measured.
-const FLEETS: [usize; 2] = [1_000, 10_000];
+/// Nodes that go to `clean wait` by the protocol alone; the others are copies
+/// of them, since a real Ironic needs seconds for each.
+const JOINED: usize = 4;
+/// Nodes in `clean wait` at which everything is measured beside Ironic.
+const SMALL: usize = 100;
+/// Fleets, and whether a real Ironic is made as large.
+const FLEETS: [(usize, bool); 3] = [(SMALL, true), (1_000, true), (10_000, false)];
+/// Concurrent clients.
+const CLIENTS: [usize; 3] = [1, 8, 32];
+/// Nodes at rest, which can be patched.
+const RESTING: usize = 32;
 /// Counted runs of each figure; their median is shown.
 const RUNS: usize = 5;
-/// Concurrent clients.
-const CLIENTS: usize = 8;
 /// How long one run lasts.
-const RUN: Duration = Duration::from_secs(2);
+const RUN: Duration = Duration::from_millis(500);
+/// Runs of Ironic end when one figure has taken so long.
+const ENOUGH: Duration = Duration::from_secs(8);
 
-/// Starts the server (a release binary) and measures.
-pub async fn run(work: &Path, server: &Path) -> Result<Value> {
-    let port = std::net::TcpListener::bind("127.0.0.1:0")?
-        .local_addr()?
-        .port();
-    let mut serving = Serving::start(work, server, port)?;
-    let base = format!("http://127.0.0.1:{port}");
-    let client = reqwest::Client::builder().no_proxy().build()?;
-    await_ready(&client, &base, &mut serving).await?;
-    let idle_rss = serving.rss()?;
-    let mut fleets = Vec::new();
-    let mut nodes = 0;
-    for fleet in FLEETS {
-        let created = Instant::now();
-        let added = fleet - nodes;
-        create(&client, &base, nodes..fleet).await?;
-        nodes = fleet;
-        let posts = added as f64 / created.elapsed().as_secs_f64();
-        let one = format!("{base}/v1/nodes/bench-{}", fleet / 2);
-        fleets.push(json!({
-            "nodes": fleet,
-            "post_node_per_second": posts,
-            "get_one_per_second": rate(&client, &one).await?,
-            "list_1000_per_second": rate(&client, &format!("{base}/v1/nodes?limit=1000")).await?,
-            "rss_bytes": serving.rss()?,
-        }));
-    }
-    Ok(
-        json!({ "bench": "api", "runs": RUNS, "clients": CLIENTS, "idle_rss_bytes": idle_rss, "fleets": fleets }),
-    )
+/// What is asked for, the kinds that add nodes last.
+const KINDS: [Kind; 6] = [
+    Kind::List,
+    Kind::GetOne,
+    Kind::GetFields,
+    Kind::Heartbeat,
+    Kind::Patch,
+    Kind::Post,
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    List,
+    GetOne,
+    GetFields,
+    Heartbeat,
+    Patch,
+    Post,
 }
 
-/// The server as a child, ended when dropped.
-struct Serving(Child);
-
-impl Serving {
-    fn start(work: &Path, server: &Path, port: u16) -> Result<Self> {
-        let child = Command::new(server)
-            .args(["serve", "--http", "--auth", "none", "--listen"])
-            .arg(format!("127.0.0.1:{port}"))
-            .arg("--state-dir")
-            .arg(work.join("state"))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .with_context(|| format!("starting {}", server.display()))?;
-        Ok(Self(child))
-    }
-
-    /// Resident set now, bytes.
-    fn rss(&self) -> Result<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
-            .context("no VmRSS")?;
-        let kib: u64 = line
-            .trim()
-            .trim_end_matches(" kB")
-            .parse()
-            .context("VmRSS")?;
-        Ok(kib * 1024)
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        // Already gone is as good as killed.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-async fn await_ready(client: &reqwest::Client, base: &str, serving: &mut Serving) -> Result<()> {
-    for _ in 0..300 {
-        if let Some(status) = serving.0.try_wait()? {
-            bail!("the server ended at its start with {status}");
+impl Kind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::List => "list",
+            Self::GetOne => "get_one",
+            Self::GetFields => "get_fields",
+            Self::Heartbeat => "heartbeat",
+            Self::Patch => "patch_node",
+            Self::Post => "post_node",
         }
-        if client
-            .get(format!("{base}/v1"))
-            .send()
-            .await
-            .is_ok_and(|answer| answer.status().is_success())
-        {
-            return Ok(());
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    bail!("the server at {base} did not answer within 30 s")
+
+    /// Whether a fleet of that size is measured with it: more nodes change
+    /// nothing for what touches one, and Ironic's time is long.
+    const fn suits(self, fleet: usize, beside: bool) -> bool {
+        !beside || fleet == SMALL || matches!(self, Self::List)
+    }
 }
 
-/// Creates nodes with one port each, by several clients at once.
-async fn create(client: &reqwest::Client, base: &str, range: std::ops::Range<usize>) -> Result<()> {
-    let next = Arc::new(AtomicUsize::new(range.start));
-    let mut workers = tokio::task::JoinSet::new();
-    for _ in 0..CLIENTS {
-        let (client, base, next, end) = (
-            client.clone(),
-            base.to_owned(),
-            Arc::clone(&next),
-            range.end,
-        );
-        workers.spawn(async move {
-            loop {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                if index >= end {
-                    return Ok(());
+/// One server with its nodes.
+struct Side {
+    target: Target,
+    api: Api,
+    agents: Vec<Agent>,
+    resting: Vec<String>,
+}
+
+/// Both servers; Ironic where it is installed.
+struct Sides {
+    commands: Commands,
+    wrought: Wrought,
+    ours: Side,
+    ironic: Option<(Ironic, Side)>,
+}
+
+/// Starts the servers and measures.
+pub async fn run(work: &Path, server: &Path, venv: &Path) -> Result<Value> {
+    let mut sides = Sides::start(work, server, venv).await?;
+    let idle = sides.rss()?;
+    sides.join().await?;
+    let (mut rows, mut memory) = (Vec::new(), Vec::new());
+    for (fleet, beside) in FLEETS {
+        sides.grow(fleet, beside).await?;
+        for kind in KINDS {
+            if !kind.suits(fleet, beside) {
+                continue;
+            }
+            for clients in CLIENTS {
+                // A thousand nodes keep Ironic busy for long enough.
+                if beside && fleet > SMALL && clients > 8 {
+                    continue;
                 }
-                let body = json!({ "driver": "fake-hardware", "name": format!("bench-{index}") });
-                let answer = client
-                    .post(format!("{base}/v1/nodes"))
-                    .header("X-OpenStack-Ironic-API-Version", "latest")
-                    .json(&body)
-                    .send()
-                    .await?;
-                if answer.status() != 201 {
-                    bail!(
-                        "POST of a node: {} {}",
-                        answer.status(),
-                        answer.text().await?
-                    );
+                rows.push(sides.row(kind, fleet, clients, beside).await?);
+            }
+        }
+        let mut used = sides.rss()?;
+        used.insert("nodes".to_owned(), fleet.into());
+        memory.push(Value::Object(used));
+    }
+    let version = sides.ironic.as_ref().map(|(ironic, _)| ironic.version());
+    let ratios = ratios(&rows);
+    sides.stop().await;
+    Ok(json!({
+        "bench": "api", "runs": RUNS, "seconds_of_a_run": RUN.as_secs_f64(),
+        "ironic": version, "idle": idle, "memory": memory, "rows": rows, "ratios": ratios,
+    }))
+}
+
+impl Side {
+    fn new(target: Target, api: Api) -> Self {
+        Self {
+            target,
+            api,
+            agents: Vec::new(),
+            resting: Vec::new(),
+        }
+    }
+
+    async fn join(&mut self, commands: &Commands) -> Result<()> {
+        self.agents = join(&self.api, commands, JOINED).await?;
+        for number in 0..RESTING {
+            let body = json!({"driver": "fake-hardware", "name": format!("resting-{number}")});
+            let node = self
+                .api
+                .call(Method::POST, "/v1/nodes", Some(&body))
+                .await?;
+            let uuid = node["uuid"].as_str().context("a node without uuid")?;
+            self.resting.push(uuid.to_owned());
+        }
+        Ok(())
+    }
+
+    /// What each client sends, time after time.
+    fn requests(&self, kind: Kind, run: usize, clients: usize) -> Requests {
+        let agents = self.agents.clone();
+        let resting = self.resting.clone();
+        Arc::new(move |client, number| {
+            let turn = client + clients * number;
+            let node = &agents[turn % agents.len()].node;
+            match kind {
+                Kind::List => request("GET", "/v1/nodes?limit=1000", None),
+                Kind::GetOne => request("GET", &format!("/v1/nodes/{node}"), None),
+                Kind::GetFields => {
+                    let fields = "uuid,name,power_state,provision_state,driver_info";
+                    request("GET", &format!("/v1/nodes/{node}?fields={fields}"), None)
+                }
+                Kind::Heartbeat => {
+                    let agent = &agents[turn % agents.len()];
+                    request("POST", &agent.path(), Some(&agent.heartbeat()))
+                }
+                Kind::Patch => {
+                    let node = &resting[client % resting.len()];
+                    let patch = json!([{"op": "add", "path": "/extra/n", "value": turn}]);
+                    request("PATCH", &format!("/v1/nodes/{node}"), Some(&patch))
+                }
+                Kind::Post => {
+                    let name = format!("post-{run}-{clients}-{client}-{number}");
+                    let body = json!({"driver": "fake-hardware", "name": name});
+                    request("POST", "/v1/nodes", Some(&body))
                 }
             }
-        });
+        })
     }
-    while let Some(worker) = workers.join_next().await {
-        worker??;
+
+    async fn measure(
+        &self,
+        kind: Kind,
+        fleet: usize,
+        clients: usize,
+        run: usize,
+    ) -> Result<Figures> {
+        // Names of nodes are never used twice.
+        let requests = self.requests(kind, fleet * RUNS + run, clients);
+        load::run(&self.target, clients, RUN, &requests).await
     }
-    Ok(())
 }
 
-/// Median of requests per second over the runs.
-async fn rate(client: &reqwest::Client, url: &str) -> Result<f64> {
-    let mut rates = Vec::new();
-    for _ in 0..RUNS {
-        let started = Instant::now();
-        let mut workers = tokio::task::JoinSet::new();
-        for _ in 0..CLIENTS {
-            let (client, url) = (client.clone(), url.to_owned());
-            workers.spawn(async move {
-                let mut done = 0_usize;
-                while started.elapsed() < RUN {
-                    let answer = client
-                        .get(&url)
-                        .header("X-OpenStack-Ironic-API-Version", "latest")
-                        .send()
-                        .await?;
-                    if !answer.status().is_success() {
-                        bail!("GET {url}: {}", answer.status());
-                    }
-                    answer.bytes().await?;
-                    done += 1;
-                }
-                Ok(done)
-            });
-        }
-        let mut done = 0;
-        while let Some(worker) = workers.join_next().await {
-            done += worker??;
-        }
-        rates.push(done as f64 / started.elapsed().as_secs_f64());
+impl Sides {
+    async fn start(work: &Path, server: &Path, venv: &Path) -> Result<Self> {
+        let commands = Commands::start(false).await?;
+        let mut wrought = Wrought::new(server, work, false)?;
+        wrought.start().await?;
+        let ours = Side::new(wrought.target()?, wrought.api()?);
+        let ironic = if ironic::installed(venv).is_some() {
+            let mut ironic = Ironic::new(venv, &work.join("ironic")).await?;
+            ironic.start().await?;
+            let side = Side::new(ironic.target(), ironic.api()?);
+            Some((ironic, side))
+        } else {
+            eprintln!("no Ironic in {}: nothing to compare with", venv.display());
+            None
+        };
+        Ok(Self {
+            commands,
+            wrought,
+            ours,
+            ironic,
+        })
     }
-    Ok(median(&mut rates))
+
+    async fn join(&mut self) -> Result<()> {
+        self.ours.join(&self.commands).await.context("our server")?;
+        if let Some((_, side)) = &mut self.ironic {
+            side.join(&self.commands).await.context("the real Ironic")?;
+        }
+        Ok(())
+    }
+
+    /// Copies nodes until there are `fleet` of them in `clean wait`.
+    async fn grow(&mut self, fleet: usize, beside: bool) -> Result<()> {
+        let lacking = fleet.saturating_sub(self.ours.agents.len());
+        if lacking > 0 {
+            self.wrought.stop().await;
+            let database = self.wrought.database();
+            let more = more(&database, &self.ours, &self.commands, lacking).await?;
+            self.ours.agents.extend(more);
+            self.wrought.start().await?;
+        }
+        let Some((ironic, side)) = &mut self.ironic else {
+            return Ok(());
+        };
+        let lacking = fleet.saturating_sub(side.agents.len());
+        if beside && lacking > 0 {
+            ironic.stop().await;
+            let more = more(&ironic.database(), side, &self.commands, lacking).await?;
+            side.agents.extend(more);
+            ironic.start().await?;
+        }
+        Ok(())
+    }
+
+    /// One figure of both, in turn.
+    async fn row(&self, kind: Kind, fleet: usize, clients: usize, beside: bool) -> Result<Value> {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        let mut taken = Duration::ZERO;
+        for run in 0..RUNS {
+            let measured = self.ours.measure(kind, fleet, clients, run).await;
+            ours.push(measured.with_context(|| format!("{} of our server", kind.name()))?);
+            if let (true, Some((_, side))) = (beside && taken < ENOUGH, &self.ironic) {
+                let started = Instant::now();
+                let measured = side.measure(kind, fleet, clients, run).await;
+                theirs.push(measured.with_context(|| format!("{} of Ironic", kind.name()))?);
+                taken += started.elapsed();
+            }
+        }
+        let refused: u64 = ours.iter().map(|figures| figures.refused).sum();
+        ensure!(
+            refused == 0,
+            "our server refused {refused} requests of {}",
+            kind.name()
+        );
+        let mut row = Map::new();
+        row.insert("request".to_owned(), kind.name().into());
+        row.insert("nodes".to_owned(), fleet.into());
+        row.insert("clients".to_owned(), clients.into());
+        put(&mut row, "ours", &ours);
+        if !theirs.is_empty() {
+            put(&mut row, "ironic", &theirs);
+        }
+        Ok(Value::Object(row))
+    }
+
+    fn rss(&self) -> Result<Map<String, Value>> {
+        let mut used = Map::new();
+        let of = |serving: &Serving| serving.rss().map(Value::from);
+        used.insert("ours_rss_bytes".to_owned(), of(self.wrought.serving()?)?);
+        if let Some((ironic, _)) = &self.ironic {
+            used.insert("ironic_rss_bytes".to_owned(), of(ironic.serving()?)?);
+        }
+        Ok(used)
+    }
+
+    async fn stop(mut self) {
+        self.wrought.stop().await;
+        if let Some((mut ironic, _)) = self.ironic {
+            ironic.stop().await;
+        }
+    }
+}
+
+async fn more(
+    database: &Path,
+    side: &Side,
+    commands: &Commands,
+    count: usize,
+) -> Result<Vec<Agent>> {
+    let model = side.agents.first().context("no node to copy")?;
+    copies::copy(database, model, commands, count).await
+}
+
+/// Puts the medians of the runs into the row.
+fn put(row: &mut Map<String, Value>, side: &str, runs: &[Figures]) {
+    let of = |field: fn(&Figures) -> f64| median(&mut runs.iter().map(field).collect::<Vec<_>>());
+    let refused: u64 = runs.iter().map(|figures| figures.refused).sum();
+    row.insert(format!("{side}_per_second"), of(|run| run.rate).into());
+    row.insert(format!("{side}_p50_ms"), of(|run| run.p50).into());
+    row.insert(format!("{side}_p99_ms"), of(|run| run.p99).into());
+    row.insert(format!("{side}_refused"), refused.into());
+    row.insert(format!("{side}_runs"), runs.len().into());
+}
+
+/// Each side's best over the numbers of clients, and how often the one is the
+/// other.
+fn ratios(rows: &[Value]) -> Vec<Value> {
+    let mut ratios = Vec::new();
+    for (fleet, _) in FLEETS {
+        for kind in KINDS {
+            let best = |side: &str| {
+                rows.iter()
+                    .filter(|row| row["request"] == kind.name() && row["nodes"] == fleet)
+                    .filter_map(|row| row[format!("{side}_per_second")].as_f64())
+                    .fold(f64::NAN, f64::max)
+            };
+            let (ours, theirs) = (best("ours"), best("ironic"));
+            if !theirs.is_nan() {
+                ratios.push(json!({
+                    "request": kind.name(), "nodes": fleet, "ours_per_second": ours,
+                    "ironic_per_second": theirs, "ratio": ours / theirs,
+                }));
+            }
+        }
+    }
+    ratios
+}
+
+/// Prints the result for a person.
+pub fn print(found: &Value) {
+    let number = |value: &Value| {
+        value
+            .as_f64()
+            .map_or_else(|| "-".to_owned(), |number| format!("{number:.1}"))
+    };
+    let sides = ["ours", "ironic"];
+    println!(
+        "{:<11} {:>6} {:>7}  {:>10} {:>8} {:>8}  {:>10} {:>8} {:>8}",
+        "request", "nodes", "clients", "ours/s", "p50 ms", "p99 ms", "Ironic/s", "p50 ms", "p99 ms"
+    );
+    for row in found["rows"].as_array().into_iter().flatten() {
+        print!(
+            "{:<11} {:>6} {:>7}",
+            row["request"].as_str().unwrap_or_default(),
+            row["nodes"].to_string(),
+            row["clients"].to_string()
+        );
+        for side in sides {
+            let figure = |name: &str| number(&row[format!("{side}_{name}")]);
+            print!(
+                "  {:>10} {:>8} {:>8}",
+                figure("per_second"),
+                figure("p50_ms"),
+                figure("p99_ms")
+            );
+        }
+        println!();
+    }
+    println!("\nbest of each side");
+    for row in found["ratios"].as_array().into_iter().flatten() {
+        println!(
+            "{:<11} {:>6}  ours {:>9}/s  Ironic {:>7}/s  {:>8} times",
+            row["request"].as_str().unwrap_or_default(),
+            row["nodes"].to_string(),
+            number(&row["ours_per_second"]),
+            number(&row["ironic_per_second"]),
+            number(&row["ratio"])
+        );
+    }
+    println!("\nresident memory, MB");
+    let megabytes = |value: &Value| {
+        value
+            .as_f64()
+            .map_or_else(|| "-".to_owned(), |bytes| format!("{:.1}", bytes / 1e6))
+    };
+    let memory = found["memory"].as_array().into_iter().flatten();
+    for row in std::iter::once(&found["idle"]).chain(memory) {
+        println!(
+            "{:>6} nodes  ours {:>7}  Ironic {:>7}",
+            row["nodes"].as_u64().unwrap_or(0),
+            megabytes(&row["ours_rss_bytes"]),
+            megabytes(&row["ironic_rss_bytes"])
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::ratios;
+
+    #[test]
+    fn ratios_take_the_best_of_each_side() {
+        let row = |clients: usize, ours: f64, ironic: f64| {
+            json!({"request": "heartbeat", "nodes": 100, "clients": clients,
+                "ours_per_second": ours, "ironic_per_second": ironic})
+        };
+        let found = ratios(&[row(1, 100.0, 2.0), row(8, 300.0, 1.0)]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0]["ratio"], 150.0);
+    }
 }

@@ -6,7 +6,9 @@ pub mod files;
 pub mod image;
 pub mod ironic;
 pub mod load;
+pub mod part;
 pub mod process;
+pub mod scale;
 pub mod serving;
 pub mod stop;
 
@@ -27,6 +29,8 @@ pub enum Kind {
     Image(image::Options),
     /// The server: requests per second, memory.
     Api(Plain),
+    /// One conductor with thousands of nodes whose agents call in.
+    Scale(scale::Options),
 }
 
 /// Options of a benchmark that has no others.
@@ -44,16 +48,30 @@ pub async fn run(kind: Kind) -> Result<()> {
     match kind {
         Kind::Image(options) => image(&paths, options).await,
         Kind::Api(options) => {
-            // Below the target folder: `/tmp` may be a memory filesystem.
-            let work = tempfile::Builder::new()
-                .prefix("bench-")
-                .tempdir_in(&paths.runs)?;
+            let work = work(&paths)?;
             let server = binaries(&paths)?.join("release/wrought");
             let server = existing(server, "cargo xtask bench api")?;
-            print(&api::run(work.path(), &server).await?, options.json);
+            let ironic = paths.root.join("target/tools/ironic");
+            let found = api::run(work.path(), &server, &ironic).await?;
+            show(&found, options.json, api::print);
+            Ok(())
+        }
+        Kind::Scale(options) => {
+            let work = work(&paths)?;
+            let server = binaries(&paths)?.join("release/wrought");
+            let server = existing(server, "cargo xtask bench scale")?;
+            let found = scale::run(work.path(), &server, &options).await?;
+            show(&found, options.json, scale::print);
             Ok(())
         }
     }
+}
+
+/// A folder for one run, below the target folder: `/tmp` may be a memory
+/// filesystem.
+fn work(paths: &Paths) -> Result<tempfile::TempDir> {
+    let mut folder = tempfile::Builder::new();
+    Ok(folder.prefix("bench-").tempdir_in(&paths.runs)?)
 }
 
 /// The measuring blocks, so it has a thread of its own; when this is dropped
@@ -74,32 +92,11 @@ fn binaries(paths: &Paths) -> Result<PathBuf> {
         .to_owned())
 }
 
-fn print(found: &Value, as_json: bool) {
+/// Prints the result as one object or for a person.
+fn show(found: &Value, as_json: bool, for_a_person: impl Fn(&Value)) {
     if as_json {
         println!("{found}");
     } else {
-        print_table(found);
-    }
-}
-
-/// Prints one `name value` line per figure, objects in lists after a blank
-/// line each.
-fn print_table(found: &Value) {
-    let Some(object) = found.as_object() else {
-        return;
-    };
-    for (name, value) in object {
-        match value {
-            Value::Array(rows) => {
-                for row in rows {
-                    println!();
-                    print_table(row);
-                }
-            }
-            Value::Number(number) if number.is_f64() => {
-                println!("{name:<26} {:>14.3}", number.as_f64().unwrap_or(f64::NAN));
-            }
-            other => println!("{name:<26} {:>14}", other.to_string().trim_matches('"')),
-        }
+        for_a_person(found);
     }
 }

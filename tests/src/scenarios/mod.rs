@@ -4,6 +4,7 @@ mod bad_images;
 mod bad_input;
 mod context;
 mod demos;
+mod killed_server;
 mod leftovers;
 mod machines;
 mod nothing;
@@ -133,6 +134,13 @@ pub const SCENARIOS: &[Scenario] = &[
         leftovers::sigkill,
         5,
         "nothing stays of a killed world",
+        world = false
+    ),
+    scenario!(
+        "killed_server",
+        killed_server::deploy,
+        5,
+        "the server killed twice in a deploy; the node gets active",
         world = false
     ),
     scenario!("_hold", leftovers::hold, 10, "a world that is up"),

@@ -20,7 +20,12 @@ const PYTHON: &str = "/usr/bin/python3";
 /// Makes the environment where it is missing and installs those of
 /// `packages` that are not in it.
 pub(crate) fn install(packages: &[&str]) -> Result<()> {
-    let venv = toolchain::venv();
+    install_in(&toolchain::venv(), packages)
+}
+
+/// The same for an environment elsewhere: one for each peer whose
+/// dependencies may not agree with another's.
+pub(crate) fn install_in(venv: &Path, packages: &[&str]) -> Result<()> {
     let python = venv.join("bin/python");
     if !works(&python) {
         println!("making the Python environment {}", venv.display());
@@ -28,7 +33,7 @@ pub(crate) fn install(packages: &[&str]) -> Result<()> {
         if let Some(parent) = venv.parent() {
             fs::create_dir_all(parent).with_context(|| format!("creating {}", parent.display()))?;
         }
-        output(Command::new(interpreter()?).args(["-m", "venv"]).arg(&venv))?;
+        output(Command::new(interpreter()?).args(["-m", "venv"]).arg(venv))?;
     }
     let listed = output(Command::new(&python).args([
         "-m",
