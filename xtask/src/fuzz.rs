@@ -53,8 +53,11 @@ const fn target(name: &'static str, memory: u32, longest: u32) -> Target {
 
 /// Longest time for one input in seconds; usual is a thousandth of it.
 const TIMEOUT: u32 = 20;
-/// Bytes of committed inputs for each target.
-const KEPT: u64 = 28 << 10;
+/// Bytes and number of committed inputs of each target, beside the seeds.
+const KEPT: u64 = 12 << 10;
+const MOST_KEPT: usize = 48;
+/// How the names of inputs start that `fuzz/src/bin/seeds.rs` wrote.
+const SEED: &str = "seed-";
 /// The sanitiser keeps freed memory for a while; less than its default, so
 /// that the bound is about what is in use. Looking for leaks after each input
 /// stops every thread; the bound finds them as well.
@@ -124,16 +127,17 @@ impl Target {
             .arg("-print_final_stats=1"))
     }
 
-    fn bounds(&self) -> [String; 3] {
+    fn bounds(&self) -> [String; 4] {
         [
+            // Inputs may be long from the start: the valid ones are.
+            "-len_control=0".to_owned(),
             format!("-rss_limit_mb={}", self.memory),
             format!("-max_len={}", self.longest),
             format!("-timeout={TIMEOUT}"),
         ]
     }
 
-    /// Commits to the smallest inputs that cover what all of them cover, as
-    /// many as fit.
+    /// Makes the committed inputs a few of those that cover what all cover.
     fn keep(&self) -> Result<()> {
         let (committed, found) = (self.committed(), self.found());
         let chosen = artefacts("fuzz-chosen").join(self.name);
@@ -147,15 +151,16 @@ impl Target {
         run(fuzz(&["run", self.name])?
             .arg(&chosen)
             .args([&committed, &found])
-            .args(["--", "-merge=1"])
+            .args(["--", "-set_cover_merge=1"])
             .args(self.bounds()))?;
-        let mut inputs = sizes(&chosen)?;
-        inputs.sort();
-        for (_, old) in sizes(&committed)? {
+        for (_, old) in inputs(&committed)? {
             fs::remove_file(&old).with_context(|| format!("removing {}", old.display()))?;
         }
+        let chosen = inputs(&chosen)?;
+        // Of every size, where there are too many.
+        let step = chosen.len().div_ceil(MOST_KEPT).max(1);
         let mut total = 0;
-        for (size, input) in inputs {
+        for (size, input) in chosen.into_iter().step_by(step) {
             total += size;
             if total > KEPT {
                 break;
@@ -168,16 +173,19 @@ impl Target {
     }
 }
 
-/// Files of a folder with their sizes in bytes.
-fn sizes(folder: &Path) -> Result<Vec<(u64, PathBuf)>> {
+/// Files of a folder with their sizes in bytes, the smallest first, without
+/// the seeds.
+fn inputs(folder: &Path) -> Result<Vec<(u64, PathBuf)>> {
     let list = || -> std::io::Result<Vec<(u64, PathBuf)>> {
-        folder
-            .read_dir()?
-            .map(|entry| {
-                let entry = entry?;
-                Ok((entry.metadata()?.len(), entry.path()))
-            })
-            .collect()
+        let mut found = Vec::new();
+        for entry in folder.read_dir()? {
+            let entry = entry?;
+            if !entry.file_name().to_string_lossy().starts_with(SEED) {
+                found.push((entry.metadata()?.len(), entry.path()));
+            }
+        }
+        found.sort();
+        Ok(found)
     };
     list().with_context(|| format!("listing {}", folder.display()))
 }
