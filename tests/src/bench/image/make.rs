@@ -56,16 +56,15 @@ impl Images {
     /// minutes.
     pub(super) fn get(folder: &Path, stop: &Stop) -> Result<Self> {
         if let Ok(text) = fs::read_to_string(folder.join(LISTING))
-            && let Ok(images) = serde_json::from_str::<Self>(&text)
+            && let Ok(mut images) = serde_json::from_str::<Self>(&text)
             && images.version == VERSION
-            && Kind::ALL.iter().all(|kind| images.path(*kind).exists())
         {
-            return Ok(Self {
-                folder: folder.to_owned(),
-                ..images
-            });
+            images.folder = folder.to_owned();
+            if Kind::ALL.iter().all(|kind| images.path(*kind).exists()) {
+                return Ok(images);
+            }
         }
-        eprintln!("making the images in {} (once)", folder.display());
+        eprintln!("making the images in {} (once, minutes)", folder.display());
         fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
         make(folder, stop)?;
         let mut digests = BTreeMap::new();
@@ -105,24 +104,34 @@ impl Images {
     }
 }
 
-/// Makes the two disks, then all other forms of them side by side.
+/// Makes the two disks, then all other forms of them side by side. Forms that
+/// an interrupted run finished are kept.
 fn make(folder: &Path, stop: &Stop) -> Result<()> {
     let raw = Kind::Raw.file_name();
     let sparse = "sparse.raw";
-    mixed(&folder.join(raw))?;
+    if !folder.join(raw).exists() {
+        for kind in Kind::ALL {
+            fs::remove_file(folder.join(kind.file_name())).ok();
+        }
+        let partial = folder.join("mixed.partial");
+        mixed(&partial)?;
+        table(&partial, stop)?;
+        fs::rename(partial, folder.join(raw))?;
+    }
     stop.check()?;
     scattered(&folder.join(sparse))?;
-    for name in [raw, sparse] {
-        table(&folder.join(name), stop)?;
-    }
-    let qcow2 = |from: &str, options: &str, to: Kind| {
-        format!(
-            "qemu-img convert -f raw -O qcow2 {options} {from} {}",
-            to.file_name()
-        )
+    table(&folder.join(sparse), stop)?;
+    let finished = |name: &str, script: String| {
+        format!("[ -e {name} ] || {{ {script} {name}.partial && mv {name}.partial {name}; }}")
     };
-    let packed =
-        |program: &str, to: Kind| format!("{program} -c {raw} > {name}", name = to.file_name());
+    let qcow2 = |from: &str, options: &str, to: Kind| {
+        let script = format!("qemu-img convert -f raw -O qcow2 {options} {from}");
+        finished(to.file_name(), script)
+    };
+    let packed = |program: &str, to: Kind| {
+        let script = format!("{program} -c {raw} >");
+        finished(to.file_name(), script)
+    };
     let scripts = [
         // The slowest ones first.
         packed("xz -T0 -1", Kind::RawXz),

@@ -83,7 +83,10 @@ impl Bench {
         let release = binaries.join("x86_64-unknown-linux-musl/release");
         let python = paths.root.join("target/tools/real-agent/bin/python");
         let scratch = Scratch::new(&paths.runs)?;
-        let downloads = Scratch::in_memory().unwrap_or(Scratch::new(&paths.runs)?);
+        let downloads = match Scratch::in_memory() {
+            Some(folder) => folder,
+            None => Scratch::new(&scratch.path().join("downloads"))?,
+        };
         let tools = Tools {
             agent: existing(release.join("wrought-agent"), made_by)?,
             harness: paths.binary("wrought-harness")?,
@@ -169,7 +172,9 @@ impl Bench {
         if !self.options.json {
             println!("{}", table::line(&row, &rounds, &verdicts));
         }
-        Ok(judge::to_json(&row, &rounds, &verdicts))
+        let mut found = judge::to_json(&row, &rounds, &verdicts);
+        found["source_bytes"] = json!(images.bytes(row.kind));
+        Ok(found)
     }
 
     fn skipped(&self, row: &Row, why: &str) -> Value {
