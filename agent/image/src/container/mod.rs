@@ -70,6 +70,9 @@ impl Kind {
     }
 }
 
+/// More than any budget: a frame may claim to be as long as 2^64 bytes.
+const MOST_WINDOW: u64 = 1 << 42;
+
 /// Looks at the start of the source; `None` when it is no container.
 pub(crate) fn recognise(head: &[u8]) -> Result<Option<Container>, Error> {
     // Several signatures at once are the format detection's to refuse.
@@ -94,7 +97,22 @@ pub(crate) fn recognise(head: &[u8]) -> Result<Option<Container>, Error> {
             }
         },
         // A skippable frame first: the decoder's own limit decides later.
-        Kind::Zstd => zstd::frame_header(head).map_or(8 << 20, |header| header.window) + 2 * fixed,
+        Kind::Zstd => {
+            let window = zstd::frame_header(head).map_or(8 << 20, |header| header.window);
+            window.min(MOST_WINDOW) + 2 * fixed
+        }
     };
     Ok(Some(Container { kind, memory }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_that_claims_everything_needs_more_than_there_is() {
+        let head = [&zstd::MAGIC[..], &[0xff; 16]].concat();
+        let found = recognise(&head).unwrap().unwrap();
+        assert!(found.kind == Kind::Zstd && found.memory > MOST_WINDOW);
+    }
 }
