@@ -253,7 +253,7 @@ fn config(cases: u32) -> Config {
 }
 
 proptest! {
-    #![proptest_config(config(48))]
+    #![proptest_config(config(32))]
 
     #[test]
     fn what_only_interrupts_is_got_over(plan in plan(interruption())) {
