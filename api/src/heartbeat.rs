@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use axum::routing::post;
 use serde_json::Map;
 use serde_json::Value;
+use uuid::Uuid;
 use wrought_wire::heartbeat::Heartbeat;
 
 use crate::ApiState;
@@ -47,21 +48,18 @@ async fn heartbeat(
     let heartbeat: Heartbeat = serde_json::from_value(Value::Object(given)).map_err(|_| {
         ApiError::bad_request("Expected callback_url and only strings in a heartbeat")
     })?;
-    let node = nodes::find(&state, &context, &ident).await?;
-    check_url(&heartbeat, &node.driver_internal_info)?;
-    if heartbeat.agent_token.is_none() {
-        return Err(ApiError::bad_request(
-            "Agent token is required for heartbeat processing.",
-        ));
+    if let Err(refused) = check_form(&heartbeat) {
+        // A node that is not there comes first.
+        nodes::find(&state, &context, &ident).await?;
+        return Err(refused);
     }
-    if let Some(status) = &heartbeat.agent_status
-        && !matches!(status.as_str(), "start" | "end" | "error")
-    {
-        return Err(ApiError::bad_request(format!(
-            "agent_status must be start, end or error, found {status:?}"
-        )));
-    }
-    state.conductor.heartbeat(node.uuid, heartbeat).await?;
+    // The conductor finds the node and knows its agent's URL and token: most
+    // agents call by UUID, and then nothing is read twice.
+    let node = match ident.parse::<Uuid>() {
+        Ok(uuid) => uuid,
+        Err(_) => nodes::find(&state, &context, &ident).await?.uuid,
+    };
+    state.conductor.heartbeat(node, heartbeat).await?;
     Ok(StatusCode::ACCEPTED)
 }
 
@@ -85,19 +83,26 @@ fn check_fields(given: &Map<String, Value>, context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// The URL must be one of HTTP (an installer may send none), and the one that
-/// is known already: another would take the node over.
-fn check_url(heartbeat: &Heartbeat, internal: &Map<String, Value>) -> Result<()> {
+/// The URL must be one of HTTP (an installer may send none), and there must be
+/// a token.
+fn check_form(heartbeat: &Heartbeat) -> Result<()> {
     let url = heartbeat.callback_url.as_str();
     if !url.is_empty() && !url.starts_with("http://") && !url.starts_with("https://") {
         return Err(ApiError::bad_request(
             "An invalid callback_url was provided: expected http or https",
         ));
     }
-    match internal.get("agent_url").and_then(Value::as_str) {
-        Some(known) if known != url => Err(ApiError::bad_request(
-            "Detected change in ramdisk provided \"callback_url\"",
-        )),
-        _ => Ok(()),
+    if heartbeat.agent_token.is_none() {
+        return Err(ApiError::bad_request(
+            "Agent token is required for heartbeat processing.",
+        ));
     }
+    if let Some(status) = &heartbeat.agent_status
+        && !matches!(status.as_str(), "start" | "end" | "error")
+    {
+        return Err(ApiError::bad_request(format!(
+            "agent_status must be start, end or error, found {status:?}"
+        )));
+    }
+    Ok(())
 }

@@ -1,14 +1,19 @@
 //! Listening: plain HTTP or TLS, HTTP/1.1, bounded in connections and time.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use axum::http::HeaderValue;
 use axum::http::Request;
+use axum::http::header::CONNECTION;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -31,6 +36,10 @@ use crate::context::OverTls;
 pub struct Limits {
     /// Connections at once; more wait to be accepted.
     pub connections: usize,
+    /// Connections that may idle between two requests: while there are more,
+    /// each ends with its answer. An idle one costs some 40 KB, a new
+    /// handshake a quarter of a millisecond.
+    pub kept: usize,
     /// Time for a TLS handshake.
     pub handshake: Duration,
     /// Time for the head of a request, also the longest idle time between two.
@@ -39,10 +48,25 @@ pub struct Limits {
     pub drain: Duration,
 }
 
+impl Limits {
+    /// The default in a process that may have `files` open: a part of them is
+    /// left to what it opens itself, agents, BMCs and the database.
+    pub fn for_files(files: u64) -> Self {
+        let most = Self::default().connections;
+        let share = usize::try_from(files / 2).unwrap_or(usize::MAX);
+        Self {
+            connections: share.clamp(1, most),
+            kept: Self::default().kept.min(share / 2),
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            connections: 4096,
+            connections: 16_384,
+            kept: 1024,
             handshake: Duration::from_secs(10),
             header: Duration::from_secs(60),
             drain: Duration::from_secs(10),
@@ -76,6 +100,7 @@ pub async fn serve_with(
 ) -> io::Result<()> {
     let acceptor = tls.map(TlsAcceptor::from);
     let places = Arc::new(Semaphore::new(limits.connections));
+    let open = Arc::new(AtomicUsize::new(0));
     let (stop, stopping) = watch::channel(false);
     let mut shutdown = pin!(shutdown);
     loop {
@@ -99,8 +124,9 @@ pub async fn serve_with(
         };
         let (acceptor, router) = (acceptor.clone(), router.clone());
         let (stopping, limits) = (stopping.clone(), limits.clone());
+        let counted = Arc::new(Counted::new(&open, limits.kept));
         tokio::spawn(async move {
-            connection(stream, acceptor, router, stopping, &limits).await;
+            connection(stream, acceptor, router, stopping, &limits, counted).await;
             tracing::trace!(%peer, "connection ended");
             drop(place);
         });
@@ -117,18 +143,46 @@ pub async fn serve_with(
     Ok(())
 }
 
+/// One of the connections that are open, counted for as long as it is.
+struct Counted {
+    open: Arc<AtomicUsize>,
+    kept: usize,
+}
+
+impl Counted {
+    fn new(open: &Arc<AtomicUsize>, kept: usize) -> Self {
+        open.fetch_add(1, Ordering::Relaxed);
+        Self {
+            open: Arc::clone(open),
+            kept,
+        }
+    }
+
+    /// Whether there are more than may idle.
+    fn is_one_too_many(&self) -> bool {
+        self.open.load(Ordering::Relaxed) > self.kept
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 async fn connection(
     stream: TcpStream,
     acceptor: Option<TlsAcceptor>,
     router: Router,
     stopping: watch::Receiver<bool>,
     limits: &Limits,
+    counted: Arc<Counted>,
 ) {
     let _ = stream.set_nodelay(true);
     match acceptor {
-        None => requests(stream, router, stopping, limits, false).await,
+        None => requests(stream, router, stopping, limits, counted, false).await,
         Some(acceptor) => match timeout(limits.handshake, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => requests(stream, router, stopping, limits, true).await,
+            Ok(Ok(stream)) => requests(stream, router, stopping, limits, counted, true).await,
             Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
             Err(_) => tracing::debug!("TLS handshake timed out"),
         },
@@ -140,6 +194,7 @@ async fn requests<S>(
     router: Router,
     mut stopping: watch::Receiver<bool>,
     limits: &Limits,
+    counted: Arc<Counted>,
     over_tls: bool,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -149,7 +204,15 @@ async fn requests<S>(
         if over_tls {
             request.extensions_mut().insert(OverTls);
         }
-        router.clone().oneshot(request)
+        let (router, counted) = (router.clone(), Arc::clone(&counted));
+        async move {
+            let mut answer = router.oneshot(request).await?;
+            if counted.is_one_too_many() {
+                let close = HeaderValue::from_static("close");
+                answer.headers_mut().insert(CONNECTION, close);
+            }
+            Ok::<_, Infallible>(answer)
+        }
     });
     let mut served = pin!(
         http1::Builder::new()

@@ -1,6 +1,7 @@
 //! `wrought serve`: puts store, conductor, API and boot listener together and
 //! runs them until it is told to stop.
 
+mod files;
 mod lock;
 mod names;
 mod password;
@@ -121,6 +122,7 @@ async fn serve(
         tracing::warn!("no authentication: everybody who reaches {listen} controls the machines");
     }
 
+    let limits = wrought_api::Limits::for_files(files::raise());
     let mut boot = boot.map(|listener| {
         let router = wrought_conductor::boot::router(&service);
         tokio::spawn(wrought_api::serve(
@@ -130,7 +132,8 @@ async fn serve(
             stop.clone().wait(),
         ))
     });
-    let mut api = tokio::spawn(wrought_api::serve(api, tls, router, stop.clone().wait()));
+    let until = stop.clone().wait();
+    let mut api = tokio::spawn(wrought_api::serve_with(api, tls, router, until, limits));
     // A listener that ends before the word to stop has failed.
     let ended = tokio::select! {
         // The listeners end by that word too: it is looked at first.

@@ -1,9 +1,9 @@
 //! Nodes as a version shows them.
 
-use serde::Serialize;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
+use uuid::Uuid;
 use wrought_store::Node;
 use wrought_store::node::query::NodeBrief;
 use wrought_wire::state::ProvisionState;
@@ -146,57 +146,110 @@ impl<'a> Renderer<'a> {
 
 /// A provision state in the words of a version: `available` was null before
 /// 1.2, `inspect wait` was `inspecting` before 1.39.
-pub(crate) fn provision_state(context: &Context, state: ProvisionState) -> Value {
+fn shown_state(context: &Context, state: ProvisionState) -> Option<ProvisionState> {
     match state {
-        ProvisionState::Available if !context.has(since::AVAILABLE) => Value::Null,
+        ProvisionState::Available if !context.has(since::AVAILABLE) => None,
         ProvisionState::InspectWait if !context.has(since::INSPECT_WAIT) => {
-            json!(ProvisionState::Inspecting)
+            Some(ProvisionState::Inspecting)
         }
-        state => json!(state),
+        state => Some(state),
     }
 }
 
-/// A node in a brief list, written without a tree of values in between:
-/// this is the answer that clients poll most.
-#[derive(Serialize)]
-pub(crate) struct Brief<'a> {
-    uuid: uuid::Uuid,
-    instance_uuid: Option<uuid::Uuid>,
-    maintenance: bool,
-    power_state: Option<wrought_wire::state::PowerState>,
-    provision_state: Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<Option<&'a str>>,
-    links: [Link; 2],
+/// The same as JSON.
+pub(crate) fn provision_state(context: &Context, state: ProvisionState) -> Value {
+    json!(shown_state(context, state))
 }
 
-#[derive(Serialize)]
-struct Link {
-    href: String,
-    rel: &'static str,
-}
-
-impl<'a> Brief<'a> {
-    pub(crate) fn of(context: &Context, node: &'a NodeBrief) -> Self {
-        let base = &context.base;
-        let uuid = node.uuid;
-        Self {
-            uuid,
-            instance_uuid: node.instance_uuid,
-            maintenance: node.maintenance,
-            power_state: node.power_state,
-            provision_state: provision_state(context, node.provision_state),
-            name: context.has(since::NAMES).then_some(node.name.as_deref()),
-            links: [
-                Link {
-                    href: format!("{base}/v1/nodes/{uuid}"),
-                    rel: "self",
-                },
-                Link {
-                    href: format!("{base}/nodes/{uuid}"),
-                    rel: "bookmark",
-                },
-            ],
+/// A node in a brief list, written as text at once: this is the answer that
+/// clients poll most.
+pub(crate) fn write_brief(out: &mut Vec<u8>, context: &Context, node: &NodeBrief) {
+    let mut uuid = Uuid::encode_buffer();
+    let uuid = node.uuid.hyphenated().encode_lower(&mut uuid).as_bytes();
+    let base = context.base.as_bytes();
+    let mut put = |parts: &[&[u8]]| parts.iter().for_each(|part| out.extend_from_slice(part));
+    put(&[b"{\"uuid\":\"", uuid, b"\",\"instance_uuid\":"]);
+    match node.instance_uuid {
+        Some(instance) => {
+            let mut text = Uuid::encode_buffer();
+            let text = instance.hyphenated().encode_lower(&mut text);
+            put(&[b"\"", text.as_bytes(), b"\""]);
         }
+        None => put(&[b"null"]),
+    }
+    let maintenance: &[u8] = if node.maintenance { b"true" } else { b"false" };
+    put(&[b",\"maintenance\":", maintenance, b",\"power_state\":"]);
+    match node.power_state {
+        Some(state) => put(&[b"\"", state.as_str().as_bytes(), b"\""]),
+        None => put(&[b"null"]),
+    }
+    put(&[b",\"provision_state\":"]);
+    match shown_state(context, node.provision_state) {
+        Some(state) => put(&[b"\"", state.as_str().as_bytes(), b"\""]),
+        None => put(&[b"null"]),
+    }
+    if context.has(since::NAMES) {
+        // A string always becomes JSON; this is where escapes may be needed.
+        let name = serde_json::to_vec(&node.name).unwrap_or_else(|_| b"null".to_vec());
+        put(&[b",\"name\":", &name]);
+    }
+    put(&[b",\"links\":[{\"href\":\"", base, b"/v1/nodes/", uuid]);
+    put(&[b"\",\"rel\":\"self\"},{\"href\":\"", base, b"/nodes/", uuid]);
+    put(&[b"\",\"rel\":\"bookmark\"}]}"]);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::Value;
+    use serde_json::json;
+    use uuid::Uuid;
+    use wrought_store::node::query::NodeBrief;
+    use wrought_wire::microversion::Microversion;
+    use wrought_wire::state::PowerState;
+    use wrought_wire::state::ProvisionState;
+
+    use super::write_brief;
+    use crate::context::Context;
+
+    fn written(version: Microversion, node: &NodeBrief) -> Value {
+        let base = Arc::from("https://h");
+        let mut out = Vec::new();
+        write_brief(&mut out, &Context { version, base }, node);
+        serde_json::from_slice(&out).unwrap()
+    }
+
+    #[test]
+    fn brief_nodes_are_json_in_every_version() {
+        let uuid = Uuid::nil();
+        let mut node = NodeBrief {
+            uuid,
+            name: None,
+            instance_uuid: None,
+            maintenance: false,
+            power_state: None,
+            provision_state: ProvisionState::InspectWait,
+        };
+        let links = json!([
+            {"href": format!("https://h/v1/nodes/{uuid}"), "rel": "self"},
+            {"href": format!("https://h/nodes/{uuid}"), "rel": "bookmark"},
+        ]);
+        let old = json!({"uuid": uuid, "instance_uuid": null, "maintenance": false,
+            "power_state": null, "provision_state": "inspecting", "links": links});
+        assert_eq!(written(Microversion::MIN, &node), old);
+        node.name = Some("a\"b\\é".to_owned());
+        node.instance_uuid = Some(Uuid::max());
+        node.maintenance = true;
+        node.power_state = Some(PowerState::On);
+        let new = json!({"uuid": uuid, "instance_uuid": Uuid::max(), "maintenance": true,
+            "power_state": "power on", "provision_state": "inspect wait", "name": "a\"b\\é",
+            "links": links});
+        assert_eq!(written(Microversion::MAX, &node), new);
+        node.provision_state = ProvisionState::Available;
+        assert_eq!(
+            written(Microversion::MIN, &node)["provision_state"],
+            Value::Null
+        );
     }
 }

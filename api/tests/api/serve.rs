@@ -38,6 +38,7 @@ async fn start(router: Router, tls: Option<Arc<ServerConfig>>) -> Running {
     let (stop, stopped) = oneshot::channel();
     let limits = Limits {
         connections: 2,
+        kept: 1,
         handshake: Duration::from_millis(200),
         header: Duration::from_millis(300),
         drain: Duration::from_secs(2),
@@ -110,6 +111,24 @@ async fn silent_connections_make_room() {
         started.elapsed() >= Duration::from_millis(250),
         "the bound did not hold"
     );
+}
+
+#[tokio::test]
+async fn connections_end_with_their_answer_where_places_are_few() {
+    let running = start(Api::open().await.router, None).await;
+    let mut kept = Vec::new();
+    for closes in [false, true] {
+        let mut stream = TcpStream::connect(running.address).await.unwrap();
+        let request = b"GET /v1 HTTP/1.1\r\nHost: api.test\r\n\r\n";
+        stream.write_all(request).await.unwrap();
+        let mut head = Vec::new();
+        while !head.windows(4).any(|window| window == b"\r\n\r\n") {
+            assert!(stream.read_buf(&mut head).await.unwrap() > 0);
+        }
+        let head = String::from_utf8_lossy(&head).to_lowercase();
+        assert_eq!(head.contains("connection: close"), closes, "{head}");
+        kept.push(stream);
+    }
 }
 
 #[tokio::test]
