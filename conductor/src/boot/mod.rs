@@ -5,6 +5,7 @@
 //! made for one boot of one node and expires. Nothing else is served here.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
@@ -18,6 +19,7 @@ use wrought_store::node::Node;
 
 use crate::error::Error;
 use crate::internal;
+use crate::periodic::pages::Pages;
 use crate::service::Service;
 use crate::task::store;
 use crate::token;
@@ -124,19 +126,17 @@ impl Offers {
     }
 
     /// Reads the offers that an earlier life of this conductor made.
-    pub(crate) async fn load(&self, svc: &Service) -> Result<(), Error> {
+    pub(crate) async fn load(&self, svc: &Arc<Service>) -> Result<(), Error> {
         let query = NodeQuery {
             include_children: true,
             ..NodeQuery::default()
         };
-        let nodes = svc
-            .store
-            .list_nodes(&query)
-            .await
-            .map_err(store("list nodes"))?;
-        for node in &nodes {
-            if let Some(offer) = Offer::of(node) {
-                self.put(&offer.token, node.uuid);
+        let mut pages = Pages::of(svc, query);
+        while let Some(nodes) = pages.try_next().await.map_err(store("list nodes"))? {
+            for node in &nodes {
+                if let Some(offer) = Offer::of(node) {
+                    self.put(&offer.token, node.uuid);
+                }
             }
         }
         Ok(())
