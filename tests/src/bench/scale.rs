@@ -12,6 +12,8 @@ use anyhow::Context;
 use anyhow::Result;
 use serde_json::Value;
 use serde_json::json;
+use tokio::runtime::Handle;
+use tokio::runtime::Runtime;
 
 use super::load::percentile;
 use super::serving::Wrought;
@@ -24,6 +26,9 @@ use crate::fleet::join::join;
 
 /// File descriptors: two for each agent's connections in both processes.
 const FILES: u64 = 65_536;
+
+/// Threads of the fleet.
+const THREADS: usize = 4;
 
 /// How it is run.
 #[derive(Debug, Clone, clap::Args)]
@@ -58,6 +63,8 @@ const PHASES: [(&str, Interval, Duration); 2] = [
 /// Starts server and fleet and measures.
 pub async fn run(work: &Path, server: &Path, options: &Options) -> Result<Value> {
     raise_file_limit()?;
+    // The harness's own one thread would be too slow for so many handshakes.
+    let fleet = Fleet::new()?;
     let commands = Commands::start(true).await?;
     let mut wrought = Wrought::new(server, work, true)?;
     wrought.start().await?;
@@ -72,7 +79,10 @@ pub async fn run(work: &Path, server: &Path, options: &Options) -> Result<Value>
     let mut phases = Vec::new();
     for (name, interval, warm_up) in PHASES {
         let span = Duration::from_secs(options.seconds);
-        let phase = phase(&wrought, &commands, &agents, interval, warm_up, span).await;
+        let phase = phase(
+            &fleet, &wrought, &commands, &agents, interval, warm_up, span,
+        )
+        .await;
         let mut phase = phase.with_context(|| format!("phase {name}"))?;
         phase["phase"] = name.into();
         phases.push(phase);
@@ -85,7 +95,35 @@ pub async fn run(work: &Path, server: &Path, options: &Options) -> Result<Value>
     }))
 }
 
+/// The threads of the fleet.
+struct Fleet(Option<Runtime>);
+
+impl Fleet {
+    fn new() -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .enable_all()
+            .build()?;
+        Ok(Self(Some(runtime)))
+    }
+
+    fn handle(&self) -> Result<&Handle> {
+        let runtime = self.0.as_ref().context("the fleet has ended")?;
+        Ok(runtime.handle())
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        // A runtime must not be waited for within another.
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
 async fn phase(
+    fleet: &Fleet,
     wrought: &Wrought,
     commands: &Commands,
     agents: &[Agent],
@@ -97,7 +135,13 @@ async fn phase(
         Interval::Every(interval) => interval,
         Interval::Between(least, most) => (least + most) / 2,
     };
-    let beats = Beats::start(&wrought.target()?, agents, interval, spread);
+    let beats = Beats::start(
+        fleet.handle()?,
+        &wrought.target()?,
+        agents,
+        interval,
+        spread,
+    );
     tokio::time::sleep(warm_up).await;
     beats.take();
     let serving = wrought.serving()?;
@@ -120,7 +164,7 @@ async fn phase(
         "largest_rss_bytes": rss,
         "p50_ms": percentile(&mut seen.times, 0.50),
         "p99_ms": percentile(&mut seen.times, 0.99),
-        "refused": seen.refused, "lost": seen.lost,
+        "refused": seen.refused, "lost": seen.lost, "last_loss": seen.why,
         "connections_made_per_second": seen.connected as f64 / wall,
         "agents_asked_per_second": (commands.asked() - asked) as f64 / wall,
     }))

@@ -196,7 +196,8 @@ impl Wrought {
             .arg(self.work.join("wrought.toml"))
             .env("WROUGHT_LOG", "warn");
         let log = self.work.join("wrought.log");
-        let serving = Serving::start("wrought serve", command, self.address, &log, "API on").await?;
+        let serving =
+            Serving::start("wrought serve", command, self.address, &log, "API on").await?;
         self.serving = Some(serving);
         Ok(())
     }
@@ -232,7 +233,7 @@ impl Wrought {
     /// Where load goes.
     pub fn target(&self) -> Result<Target> {
         let tls = match self.https {
-            true => Some(super::load::trusting(&self.work.join("state/ca/ca.pem"))?),
+            true => Some(super::load::knowing(&self.work.join("state/server.pem"))?),
             false => None,
         };
         let address = self.address;

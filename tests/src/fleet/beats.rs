@@ -11,6 +11,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 use anyhow::Result;
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
 use super::Agent;
@@ -62,6 +63,8 @@ pub struct Seen {
     pub refused: u64,
     /// Calls without an answer.
     pub lost: u64,
+    /// What the last of them failed with.
+    pub why: Option<String>,
     /// Connections that were made.
     pub connected: u64,
 }
@@ -74,15 +77,22 @@ pub struct Beats {
 }
 
 impl Beats {
-    /// Starts to call; the first calls are spread over `spread`.
-    pub fn start(target: &Target, agents: &[Agent], interval: Interval, spread: Duration) -> Self {
+    /// Starts to call on the threads of `runtime`; the first calls are spread
+    /// over `spread`.
+    pub fn start(
+        runtime: &Handle,
+        target: &Target,
+        agents: &[Agent],
+        interval: Interval,
+        spread: Duration,
+    ) -> Self {
         let seen = Arc::new(Mutex::new(Seen::default()));
         let mut tasks = JoinSet::new();
         for agent in agents {
             let call = request("POST", &agent.path(), Some(&agent.heartbeat()));
             let mut connection = Connection::new(target);
             let seen = Arc::clone(&seen);
-            tasks.spawn(async move {
+            let calling = async move {
                 tokio::time::sleep(spread.mul_f64(random())).await;
                 loop {
                     let before = connection.connected;
@@ -91,7 +101,8 @@ impl Beats {
                     note(&seen, sent, &answer, connection.connected - before);
                     tokio::time::sleep(interval.draw()).await;
                 }
-            });
+            };
+            tasks.spawn_on(calling, runtime);
         }
         Self {
             agents: tasks,
@@ -116,11 +127,11 @@ fn note(seen: &Mutex<Seen>, sent: Instant, answer: &Result<u16>, connected: u64)
     match answer {
         Ok(202) => seen.times.push(sent.elapsed().as_secs_f64() * 1e3),
         Ok(status) => {
-            tracing::warn!(status, "heartbeat refused");
+            tracing::debug!(status, "heartbeat refused");
             seen.refused += 1;
         }
         Err(error) => {
-            tracing::warn!("heartbeat lost: {error:#}");
+            seen.why = Some(format!("{error:#}"));
             seen.lost += 1;
         }
     }

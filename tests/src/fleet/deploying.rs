@@ -109,7 +109,9 @@ impl Deploying {
             while !was_given(&shared, "power_off") {
                 let body = agent.heartbeat();
                 // A dead server does not answer; the agent comes again.
-                api.send(Method::POST, &agent.path(), Some(&body)).await.ok();
+                api.send(Method::POST, &agent.path(), Some(&body))
+                    .await
+                    .ok();
                 tokio::time::sleep(INTERVAL).await;
             }
         });

@@ -76,18 +76,24 @@ impl Runner {
         }
         runners.push(Self::Download);
         // The real agent writes to block devices only and leaves unpacking to
-        // others; a sparse image it would write out in full.
+        // others; a sparse image it would write out in full. To keep the whole
+        // short it takes part with one hash only.
         let can = row.place == Place::Loop && row.kind.unpacker().is_none();
-        if can && has_real_agent && row.kind != Kind::Sparse {
+        let usual = row.hash == Hash::Sha256 && row.kind != Kind::Sparse;
+        if has_real_agent && can && usual {
             runners.push(Self::RealAgent);
         }
         if row.kind.is_qcow2() {
             runners.push(Self::Convert);
         }
-        if row.kind.unpacker().is_some() {
+        // Nothing is promised beside `xz`, which takes long.
+        if row.kind.unpacker().is_some() && row.kind != Kind::RawXz {
             runners.push(Self::Unpack);
         }
-        runners.extend([Self::Hash, Self::HashTool]);
+        runners.push(Self::Hash);
+        if row.kind == Kind::Raw && row.place == Place::Loop {
+            runners.push(Self::HashTool);
+        }
         runners
     }
 }

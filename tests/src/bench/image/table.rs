@@ -41,9 +41,11 @@ pub(super) fn line(row: &Row, rounds: &Rounds, verdicts: &[Verdict]) -> String {
     });
     let tool = rounds
         .get(&Runner::HashTool)
-        .map_or(f64::NAN, |runs| judge::middle(runs, |run| run.wall));
+        .map_or_else(String::new, |runs| {
+            format!(" ({:.2})", judge::middle(runs, |run| run.wall))
+        });
     let mut text = format!(
-        "| {}, {}, {} | {ours} | {} | {} | {} | {} | {} ({tool:.2}) | {} |",
+        "| {}, {}, {} | {ours} | {} | {} | {} | {} | {}{tool} | {} |",
         name_of(&row.kind),
         name_of(&row.place),
         row.hash.name(),
