@@ -47,7 +47,9 @@ pub(super) async fn deploy(context: &mut Context) -> Result<()> {
     })
     .await?;
 
-    context.account.say("the agent writes; the server is killed");
+    context
+        .account
+        .say("the agent writes; the server is killed");
     server.kill().await;
     ensure!(!agent.has_written(), "the kill came too late");
     server.start().await?;
@@ -57,7 +59,9 @@ pub(super) async fn deploy(context: &mut Context) -> Result<()> {
     .await?;
     ensure!(agent.has_written(), "it went on before the image was there");
 
-    context.account.say("the conductor works; the server is killed");
+    context
+        .account
+        .say("the conductor works; the server is killed");
     server.kill().await;
     server.start().await?;
     let active = until(&api, &node, "active", |node| {
@@ -65,7 +69,11 @@ pub(super) async fn deploy(context: &mut Context) -> Result<()> {
     })
     .await?;
     ensure!(active["last_error"].is_null(), "{}", active["last_error"]);
-    ensure!(active["power_state"] == "power on", "{}", active["power_state"]);
+    ensure!(
+        active["power_state"] == "power on",
+        "{}",
+        active["power_state"]
+    );
     ensure!(agent.is_off(), "the agent was never told to power off");
     let writes = agent.writes();
     ensure!(writes == 1, "the image was written {writes} times");
