@@ -29,7 +29,7 @@ pub(crate) fn install_in(venv: &Path, packages: &[&str]) -> Result<()> {
     let python = venv.join("bin/python");
     if !works(&python) {
         println!("making the Python environment {}", venv.display());
-        let _ = fs::remove_dir_all(&venv);
+        let _ = fs::remove_dir_all(venv);
         if let Some(parent) = venv.parent() {
             fs::create_dir_all(parent).with_context(|| format!("creating {}", parent.display()))?;
         }
