@@ -21,6 +21,7 @@ use tokio::task::JoinError;
 use tokio::task::JoinHandle;
 use wrought_api::ApiState;
 use wrought_api::Auth;
+use wrought_api::AuthError;
 use wrought_conductor::CaIdentity;
 use wrought_conductor::Service;
 use wrought_conductor::config::Config;
@@ -28,6 +29,7 @@ use wrought_store::Store;
 
 use crate::config::AuthChoice;
 use crate::config::Settings;
+use crate::exit::Failure;
 use crate::exit::Kind;
 use crate::exit::OrExit;
 use crate::exit::Outcome;
@@ -65,7 +67,7 @@ async fn serve(
         settings.boot.listen = Some(boot.local_addr().or_exit(Kind::Io)?);
     }
 
-    let (auth, password) = authentication(&settings).or_exit(Kind::Io)?;
+    let (auth, password) = authentication(&settings)?;
     private::folder(&settings.ca_dir).or_exit(Kind::Io)?;
     let source = tls::Source {
         ca_dir: settings.ca_dir.clone(),
@@ -78,8 +80,14 @@ async fn serve(
     let file = settings.database.strip_prefix("sqlite:").unwrap_or("");
     let store = Store::open(&settings.database)
         .await
-        .with_context(|| format!("opening the database {file}").trim_end().to_owned())
-        .or_exit(Kind::Io)?;
+        .map_err(|error| Failure {
+            kind: match error {
+                wrought_store::Error::BadUrl { .. } => Kind::Usage,
+                _ => Kind::Io,
+            },
+            error: anyhow::Error::new(error)
+                .context(format!("opening the database {file}").trim_end().to_owned()),
+        })?;
     let ca = CaIdentity {
         ca_pem: identity.ca_pem.clone(),
         ca_sha256_hex: identity.ca_fingerprint.clone(),
@@ -185,23 +193,29 @@ async fn bind(listen: SocketAddr) -> Result<TcpListener> {
 }
 
 /// Who may use the API, and where a password made by ourselves is.
-fn authentication(settings: &Settings) -> Result<(Auth, Option<PathBuf>)> {
+fn authentication(settings: &Settings) -> Outcome<(Auth, Option<PathBuf>)> {
     match &settings.auth {
         AuthChoice::None => Ok((Auth::none(), None)),
         AuthChoice::Basic(file) => Ok((basic(file)?, None)),
         AuthChoice::Generated => {
-            let files = password::ensure(&settings.state_dir)?;
+            let files = password::ensure(&settings.state_dir).or_exit(Kind::Io)?;
             Ok((basic(&files.htpasswd)?, Some(files.password)))
         }
     }
 }
 
 /// A password file, with the roles in `FILE.roles` when that is there.
-fn basic(file: &Path) -> Result<Auth> {
+fn basic(file: &Path) -> Outcome<Auth> {
     let mut roles = file.as_os_str().to_owned();
     roles.push(".roles");
     let roles = Some(PathBuf::from(roles)).filter(|roles| roles.exists());
-    Ok(Auth::basic(file, roles.as_deref())?)
+    Auth::basic(file, roles.as_deref()).map_err(|error| Failure {
+        kind: match error {
+            AuthError::Line { .. } => Kind::Data,
+            _ => Kind::Io,
+        },
+        error: error.into(),
+    })
 }
 
 fn conductor_config(settings: &Settings) -> Config {
@@ -211,4 +225,21 @@ fn conductor_config(settings: &Settings) -> Config {
     config.conductor = settings.conductor.clone();
     config.agent = settings.agent.clone();
     config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::basic;
+    use crate::exit::Kind;
+
+    #[test]
+    fn a_password_file_that_is_none_is_wrong_input() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("htpasswd");
+        assert_eq!(basic(&file).unwrap_err().kind, Kind::Io);
+        std::fs::write(&file, "admin:plain\n").unwrap();
+        assert_eq!(basic(&file).unwrap_err().kind, Kind::Data);
+        std::fs::write(&file, "# nobody\n").unwrap();
+        assert!(basic(&file).is_ok());
+    }
 }
