@@ -54,7 +54,7 @@ impl Memory {
         let blocks = PACKED_BLOCKS as u64 * self.block();
         let need = container.memory + blocks;
         if let Some(spare) = self.left.checked_sub(need + LEAST_MEMORY) {
-            if container.kind.is_parallel() {
+            if container.kind.takes_spare_memory() {
                 container.memory += spare / 2;
             }
             let left = self.left - blocks - container.memory;

@@ -85,6 +85,10 @@ impl Decoder {
         }
         layout::check(sink.target, first.bytes(), total)?;
         if let Some(total) = total {
+            sink.check_size(total)?;
+        }
+        layout::check_table(sink.target, first.bytes(), total)?;
+        if let Some(total) = total {
             sink.set_extent(total)?;
         }
         Ok((Self::Raw(Raw::default()), Budget::raw(memory)))

@@ -164,6 +164,11 @@ impl Error {
         self
     }
 
+    pub(crate) fn in_stage(mut self, stage: Stage) -> Self {
+        self.stage = stage;
+        self
+    }
+
     pub(crate) fn with_disk(mut self, disk: DiskState) -> Self {
         self.disk = disk;
         self

@@ -1,6 +1,8 @@
 //! Whether an image is what the target takes: a whole disk with a table for
 //! its sector size, or what fills one partition.
 
+use std::cell::Cell;
+
 use wrought_formats::detect;
 use wrought_formats::detect::Table;
 use wrought_formats::mbr::Mbr;
@@ -8,6 +10,8 @@ use wrought_formats::mbr::Mbr;
 use crate::error::Error;
 use crate::error::ErrorKind;
 use crate::error::Stage;
+use crate::table;
+use crate::table::Disk;
 use crate::target::Target;
 use crate::target::TargetKind;
 
@@ -24,6 +28,30 @@ pub(crate) fn check(target: &Target, head: &[u8], bytes: Option<u64>) -> Result<
         Some(Table::Gpt { sector_size: image }) => check_sector_size(image, sector_size),
         Some(Table::Mbr) if made_for_512(head, bytes) => check_sector_size(512, sector_size),
         Some(Table::Mbr) => Ok(()),
+    }
+}
+
+/// Judges the whole table of a raw image, as far as it lies in `head`, before
+/// anything is written; what lies behind is judged before the ends are.
+pub(crate) fn check_table(target: &Target, head: &[u8], bytes: Option<u64>) -> Result<(), Error> {
+    if target.is_partition() {
+        return Ok(());
+    }
+    let far = Cell::new(false);
+    let fitted = table::fit(&Disk {
+        head,
+        // An image whose length is not known is compared with the disk as it
+        // comes; a new file gets the image's size.
+        size: bytes.map_or(u64::MAX >> 1, |bytes| bytes.max(target.size())),
+        sector_size: (target.kind() == TargetKind::Block).then(|| target.sector_size()),
+        read: &|_, _| {
+            far.set(true);
+            Err(refuse("the table lies far from the start".to_owned()))
+        },
+    });
+    match fitted {
+        Err(error) if !far.get() => Err(error.in_stage(Stage::Check)),
+        _ => Ok(()),
     }
 }
 

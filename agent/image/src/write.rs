@@ -22,6 +22,7 @@ use crate::target::Target;
 pub(crate) fn write(request: &WriteRequest) -> Result<WriteReport, Error> {
     request.check()?;
     let target = Target::claim(&request.target)?.with_layout(request.layout);
+    target.check_sources(&request.sources)?;
     write_to(request, &target)
 }
 
@@ -53,6 +54,7 @@ impl Guard<'_> {
         self.armed = false;
         result.map_err(|error| {
             if !control.touched() && !request.zero_on_refusal {
+                self.target.undo_resize();
                 return error;
             }
             let disk = self.target.poison(self.extent.unwrap_or(0));

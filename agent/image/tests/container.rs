@@ -130,7 +130,14 @@ fn several_members_frames_blocks_and_streams() {
     let raw = disk(SIZE, 3);
     let halves = raw.split_at(SIZE / 2 + 777);
     for (command, container) in KINDS {
-        let joined = [pack(command, halves.0), pack(command, halves.1)].concat();
+        let joined = [
+            pack(command, b""),
+            pack(command, halves.0),
+            pack(command, halves.1),
+        ];
+        // bzip2 has no signature for an empty stream.
+        let first = usize::from(*container == Format::Bzip2);
+        let joined = joined[first..].concat();
         expect(&joined, &raw, *container, command[0]);
     }
     // Small enough to be decoded side by side.

@@ -460,3 +460,60 @@ fn mistakes_in_the_request_leave_the_disk_alone() {
         assert_eq!(std::fs::read(&target).unwrap(), before, "{checksum}");
     }
 }
+
+/// What can be seen at the start of the image costs the disk nothing.
+#[test]
+fn a_damaged_table_at_the_start_is_refused_before_anything_is_written() {
+    for (place, word) in [(512 + 24, "GPT"), (1024 + 40, "GPT")] {
+        let mut image = disk(4 * MIB, 21);
+        image[place] ^= 0xff;
+        let dir = tempfile::tempdir().unwrap();
+        let target = used_disk(dir.path(), 4 * MIB);
+        let source = dir.path().join("image");
+        fs::write(&source, &image).unwrap();
+        let mut request = request(source.to_str().unwrap(), &target, &image);
+        request.zero_on_refusal = false;
+        let error = write(&request).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Format);
+        assert_eq!(error.disk(), DiskState::Untouched, "{}", error.chain());
+        assert!(error.chain().contains(word), "{}", error.chain());
+        assert!(fs::read(&target).unwrap().iter().all(|byte| *byte == 0xff));
+    }
+}
+
+#[test]
+fn an_image_is_not_written_over_itself() {
+    let image = disk(4 * MIB, 22);
+    let dir = tempfile::tempdir().unwrap();
+    let (source, link) = (dir.path().join("image"), dir.path().join("link"));
+    fs::write(&source, &image).unwrap();
+    fs::hard_link(&source, &link).unwrap();
+    for target in [&source, &link] {
+        let error = write(&request(source.to_str().unwrap(), target, &image)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Request, "{}", error.chain());
+        assert!(error.chain().contains("itself"), "{}", error.chain());
+        assert!(fs::read(&source).unwrap() == image);
+    }
+}
+
+/// Opening a FIFO would wait for somebody to write to it.
+#[test]
+fn a_fifo_is_no_image_and_no_sums_file() {
+    let image = disk(4 * MIB, 23);
+    let dir = tempfile::tempdir().unwrap();
+    let fifo = dir.path().join("fifo");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.unwrap().success());
+    let (source, target) = (dir.path().join("image"), dir.path().join("new"));
+    fs::write(&source, &image).unwrap();
+    let mut sums = request(source.to_str().unwrap(), &target, &image);
+    sums.checksum = Some(format!("file://{}", fifo.display()));
+    for request in [request(fifo.to_str().unwrap(), &target, &image), sums] {
+        let error = write(&request).unwrap_err();
+        assert!(
+            error.chain().contains("neither a file"),
+            "{}",
+            error.chain()
+        );
+    }
+}

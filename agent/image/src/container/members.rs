@@ -16,6 +16,8 @@ pub(super) trait Member: Read {
 
     /// Whether another stream may follow padding.
     const PADDED: bool;
+    /// First byte of every stream.
+    const FIRST: u8;
 
     /// The reader, at the first byte behind the stream.
     fn into_reader(self) -> Self::Reader;
@@ -24,6 +26,7 @@ pub(super) trait Member: Read {
 impl<R: BufRead> Member for GzDecoder<R> {
     type Reader = R;
     const PADDED: bool = false;
+    const FIRST: u8 = 0x1f;
 
     fn into_reader(self) -> R {
         self.into_inner()
@@ -33,6 +36,7 @@ impl<R: BufRead> Member for GzDecoder<R> {
 impl<R: BufRead> Member for XzDecoder<R> {
     type Reader = R;
     const PADDED: bool = true;
+    const FIRST: u8 = 0xfd;
 
     fn into_reader(self) -> R {
         self.into_inner()
@@ -66,7 +70,7 @@ impl<M: Member, F: Fn(M::Reader) -> io::Result<M>> Read for Members<M, F> {
             }
             if let Some(member) = self.member.take() {
                 let mut reader = member.into_reader();
-                if another(&mut reader, M::PADDED)? {
+                if another(&mut reader, M::PADDED, M::FIRST)? {
                     self.member = Some((self.start)(reader)?);
                 }
             }
@@ -76,7 +80,7 @@ impl<M: Member, F: Fn(M::Reader) -> io::Result<M>> Read for Members<M, F> {
 }
 
 /// Skips padding; whether another stream follows.
-fn another(reader: &mut impl BufRead, after_padding: bool) -> io::Result<bool> {
+fn another(reader: &mut impl BufRead, after_padding: bool, first: u8) -> io::Result<bool> {
     let mut padded = false;
     loop {
         let bytes = reader.fill_buf()?;
@@ -85,10 +89,11 @@ fn another(reader: &mut impl BufRead, after_padding: bool) -> io::Result<bool> {
         }
         let zeroes = bytes.iter().take_while(|byte| **byte == 0).count();
         let end = bytes.len();
+        let starts = bytes.get(zeroes) == Some(&first);
         padded |= zeroes > 0;
         reader.consume(zeroes);
         if zeroes < end {
-            if !padded || after_padding {
+            if starts && (!padded || after_padding) {
                 return Ok(true);
             }
             let text = "there are other bytes behind the end of the compressed data";
@@ -149,8 +154,13 @@ mod tests {
         for piece in [1, 7, 512, 4096] {
             assert_eq!(read_gz(&two, piece).unwrap(), b"one, two");
             assert_eq!(read_gz(&padded, piece).unwrap(), b"one, two");
-            for behind in [&b"x"[..], &[0, 0, 1], &[0x1f, 0x8b]] {
-                assert!(read_gz(&[two.as_slice(), behind].concat(), piece).is_err());
+            for (behind, word) in [
+                (&b"x"[..], "behind the end"),
+                (&[0, 0, 1], "behind the end"),
+                (&[0x1f, 0x8b], "end of file"),
+            ] {
+                let error = read_gz(&[two.as_slice(), behind].concat(), piece).unwrap_err();
+                assert!(error.to_string().contains(word), "{behind:?}: {error}");
             }
             assert!(read_gz(&two[..two.len() - 3], piece).is_err());
         }

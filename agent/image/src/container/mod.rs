@@ -55,9 +55,10 @@ impl Kind {
         }
     }
 
-    /// Whether blocks are decoded side by side where memory allows it.
-    pub(crate) fn is_parallel(self) -> bool {
-        self == Self::Xz
+    /// Whether more memory than the first headers ask for has a use: blocks
+    /// of xz are decoded side by side, later frames of zst may be larger.
+    pub(crate) fn takes_spare_memory(self) -> bool {
+        matches!(self, Self::Xz | Self::Zstd)
     }
 
     pub(crate) fn format(self) -> Format {

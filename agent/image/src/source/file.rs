@@ -1,9 +1,12 @@
 //! A local file or block device.
 
 use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::Seek;
 use std::io::SeekFrom;
 use std::os::unix::fs::FileExt;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use super::Failed;
@@ -28,9 +31,20 @@ impl FilePlace {
         let fail = |error| {
             Error::new(ErrorKind::Source, Stage::Fetch, format!("open {name}")).caused_by(error)
         };
-        let mut file = File::open(&path).map_err(fail)?;
-        if file.metadata().map_err(fail)?.is_dir() {
-            let text = format!("{name} is a directory, expected an image file");
+        // Opening a FIFO would wait for its other end, for ever.
+        let mut file = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(&path)
+            .map_err(fail)?;
+        let kind = file.metadata().map_err(fail)?.file_type();
+        if !kind.is_file() && !kind.is_block_device() {
+            let found = if kind.is_dir() {
+                "a directory"
+            } else {
+                "neither a file nor a block device"
+            };
+            let text = format!("{name} is {found}, expected a file with an image");
             return Err(Error::new(ErrorKind::Source, Stage::Fetch, text));
         }
         // Metadata says 0 for block devices; the end of the seek does not.

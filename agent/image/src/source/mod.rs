@@ -224,6 +224,15 @@ pub(crate) fn is_local(location: &str) -> bool {
         .is_none_or(|(scheme, _)| scheme == "file")
 }
 
+/// The path of a location that is a file.
+pub(crate) fn local_path(location: &str) -> Option<PathBuf> {
+    match location.split_once("://") {
+        None => Some(PathBuf::from(location)),
+        Some(("file", _)) => file_path(location).ok(),
+        Some(_) => None,
+    }
+}
+
 /// Whether the location itself says what its bytes must be: a registry's
 /// manifest holds the digest of the image.
 pub(crate) fn names_digest(location: &str) -> bool {

@@ -21,6 +21,7 @@ use crate::buffer::ALIGN;
 use crate::error::Error;
 use crate::error::ErrorKind;
 use crate::error::Stage;
+use crate::source;
 
 impl Target {
     /// Claims the block device or plain file at `path`.
@@ -64,6 +65,25 @@ impl Target {
             }
             Err(error) => Err(refuse(format!("look at the disk {shown}")).caused_by(error)),
         }
+    }
+
+    /// Refuses a target that holds one of the images to be written to it.
+    pub(crate) fn check_sources(&self, locations: &[String]) -> Result<(), Error> {
+        let Ok(target) = self.file.metadata() else {
+            return Ok(());
+        };
+        let system = System::read();
+        for path in locations.iter().filter_map(|l| source::local_path(l)) {
+            if fs::metadata(&path).is_ok_and(|found| system.same_storage(&found, &target)) {
+                let text = format!(
+                    "the image {} lies on the target {} itself and would be overwritten",
+                    path.display(),
+                    self.path.display()
+                );
+                return Err(Error::new(ErrorKind::Request, Stage::Check, text));
+            }
+        }
+        Ok(())
     }
 
     fn claim_block(path: &Path) -> Result<Self, Error> {

@@ -122,6 +122,15 @@ impl Target {
         Ok(())
     }
 
+    /// Makes a new file empty again, when nothing was written to it.
+    pub(crate) fn undo_resize(&self) {
+        if self.kind == TargetKind::NewFile
+            && let Err(error) = self.file.set_len(0)
+        {
+            tracing::warn!(target = %self.path.display(), err = %error, "cannot empty it again");
+        }
+    }
+
     /// Reads up to `buf.len()` bytes at `offset`, past the page cache where
     /// the target can do that. `buf` is aligned to [`ALIGN`].
     pub(crate) fn read(&self, buf: &mut [u8], offset: u64) -> Result<(), Error> {

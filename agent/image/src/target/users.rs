@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::fs::Metadata;
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::path::PathBuf;
@@ -82,6 +83,27 @@ impl System {
         }
         self.swaps_of("it", &mut users, same);
         shorten(users)
+    }
+
+    /// Whether two files are one, one device, or a loop device and the file
+    /// behind it.
+    pub(super) fn same_storage(&self, one: &Metadata, other: &Metadata) -> bool {
+        self.storage(one) == self.storage(other)
+    }
+
+    /// Where the bytes are: device number of a block device, else device and
+    /// inode of a file.
+    fn storage(&self, found: &Metadata) -> (u64, Option<u64>) {
+        if !found.file_type().is_block_device() {
+            return (found.dev(), Some(found.ino()));
+        }
+        let behind = fs::read_to_string(self.device(found.rdev()).join("loop/backing_file"))
+            .ok()
+            .and_then(|path| fs::metadata(path.trim_end_matches('\n')).ok());
+        match behind {
+            Some(file) if file.is_file() => (file.dev(), Some(file.ino())),
+            _ => (found.rdev(), None),
+        }
     }
 
     fn device(&self, rdev: u64) -> PathBuf {
