@@ -114,7 +114,7 @@ fn from_sums(
     let bytes = fetch(url)?;
     let paths: Vec<String> = request.sources.iter().map(|s| path_of(s)).collect();
     let wanted = request.checksum_algorithm;
-    let found = sums::find(&String::from_utf8_lossy(&bytes), &paths, wanted)
+    let found = sums::find(&sums::text(&bytes), &paths, wanted)
         .map_err(|problem| refuse(format!("the sums file {origin} {problem}")))?;
     let algorithm = pick(&found.hex, wanted.or(found.algorithm), &origin)?;
     Ok(Expected {
@@ -190,8 +190,13 @@ fn pick(hex: &str, said: Option<Algorithm>, origin: &str) -> Result<Algorithm, E
         ))),
         (None, _) => Err(refuse(format!(
             "the checksum from {origin} is {} characters long and not a hex digest; expected 64 \
-             hex digits (sha256) or 128 (sha512)",
-            hex.len()
+             hex digits (sha256) or 128 (sha512){}",
+            hex.len(),
+            if hex.contains(['/', '.']) {
+                ", or the URL of a sums file, with its scheme (file:///PATH for a local one)"
+            } else {
+                ""
+            }
         ))),
     }
 }

@@ -79,6 +79,13 @@ fn not_a_disk(head: &[u8]) -> Option<String> {
             "the file is {name} and no disk image; unpack it first, and give the disk image in it"
         ));
     }
+    if is_lzma(head) {
+        return Some(
+            "the file is an LZMA stream of the old kind (.lzma), which is not read; pack it anew \
+             as .xz, and give the checksum of that"
+                .to_owned(),
+        );
+    }
     let text = as_text(head)?;
     let start = text.trim_start().to_ascii_lowercase();
     if ["<!doctype html", "<html", "<?xml", "<head"]
@@ -96,6 +103,22 @@ fn not_a_disk(head: &[u8]) -> Option<String> {
     Some(format!(
         "the file is a text ({shown:?}) and no disk image: is the address right?"
     ))
+}
+
+/// Whether this is the header of an .lzma file as programs write it: the usual
+/// properties, a dictionary of 2^n or 2^n + 2^(n-1) bytes, a size that is
+/// unknown or below 2^40 (liblzma tells them by the same signs).
+fn is_lzma(head: &[u8]) -> bool {
+    let (Some(0x5d), Some(dictionary), Some(size)) = (
+        head.first(),
+        head.get(1..).and_then(|rest| rest.first_chunk()),
+        head.get(5..).and_then(|rest| rest.first_chunk()),
+    ) else {
+        return false;
+    };
+    let (dictionary, size) = (u32::from_le_bytes(*dictionary), u64::from_le_bytes(*size));
+    let even = dictionary >= 4096 && (dictionary >> dictionary.trailing_zeros()) <= 3;
+    even && (size == u64::MAX || (1..1 << 40).contains(&size))
 }
 
 /// The start of a text; `None` for anything else.
@@ -140,6 +163,10 @@ mod tests {
             (b"KDMV", "a VMware disk (vmdk)"),
             (b"KDMV", "qemu-img convert -f vmdk -O qcow2"),
             (b"LUKS\xba\xbe", "encrypted"),
+            (
+                b"\x5d\0\0\x80\0\xff\xff\xff\xff\xff\xff\xff\xff\0",
+                "(.lzma)",
+            ),
             (b"\x1f\x8b\x08", "compressed twice"),
         ] {
             let found = sentence(head).unwrap();

@@ -38,6 +38,7 @@ mod redact;
 mod report;
 mod request;
 mod sink;
+mod size;
 mod source;
 mod table;
 mod target;

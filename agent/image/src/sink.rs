@@ -14,6 +14,7 @@ use crate::error::ErrorKind;
 use crate::error::Stage;
 use crate::layout;
 use crate::readback::Sums;
+use crate::size::size;
 use crate::target::END;
 use crate::target::Lane;
 use crate::target::Payload;
@@ -81,10 +82,10 @@ impl<'a> Sink<'a> {
             return Ok(());
         }
         let text = format!(
-            "the image needs {bytes} bytes ({:.1} GiB) but the disk {} has {disk} bytes ({:.1} GiB)",
-            gib(bytes),
+            "the image needs {bytes} bytes ({}) but the disk {} has {disk} bytes ({})",
+            size(bytes),
             self.target.path().display(),
-            gib(disk)
+            size(disk)
         );
         Err(Error::new(ErrorKind::TooLarge, Stage::Check, text))
     }
@@ -183,10 +184,6 @@ impl<'a> Sink<'a> {
         let tail = std::mem::take(&mut *lock(&self.tail));
         (head, tail, self.tail_start.load(Ordering::Acquire))
     }
-}
-
-fn gib(bytes: u64) -> f64 {
-    bytes as f64 / f64::from(1 << 30)
 }
 
 #[cfg(test)]

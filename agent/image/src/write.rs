@@ -7,10 +7,12 @@ use std::time::Instant;
 use crate::checksum;
 use crate::control::Control;
 use crate::error::Error;
+use crate::error::ErrorKind;
 use crate::error::Stage;
 use crate::finish;
 use crate::pipeline;
 use crate::progress::Meter;
+use crate::redact;
 use crate::report::WriteReport;
 use crate::request::WriteRequest;
 use crate::sink::Sink;
@@ -22,18 +24,42 @@ use crate::target::Target;
 pub(crate) fn write(request: &WriteRequest) -> Result<WriteReport, Error> {
     request.check()?;
     let target = Target::claim(&request.target)?.with_layout(request.layout);
-    target.check_sources(&request.sources)?;
+    if let Err(error) = target.check_sources(&request.sources) {
+        target.undo();
+        return Err(error);
+    }
     write_to(request, &target)
 }
 
-/// Writes to a claimed target.
+/// Writes to a claimed target. Where the bytes turn out to be wrong, the first
+/// source is left out and all is done again with the others.
 fn write_to(request: &WriteRequest, target: &Target) -> Result<WriteReport, Error> {
-    Guard {
-        target,
-        extent: None,
-        armed: true,
+    let mut request = request.clone();
+    let mut wrong: Vec<Error> = Vec::new();
+    loop {
+        let guard = Guard {
+            target,
+            extent: None,
+            armed: true,
+        };
+        let error = match guard.run(&request) {
+            Ok(report) => return Ok(report),
+            Err(error) => error,
+        };
+        let bytes_are_wrong = error.kind() == ErrorKind::Checksum && error.stage() == Stage::Verify;
+        if !bytes_are_wrong || request.sources.len() == 1 {
+            let disk = error.disk();
+            wrong.push(error);
+            return Err(source::none_left(wrong).with_disk(disk));
+        }
+        let left_out = request.sources.remove(0);
+        tracing::warn!(
+            source = redact::url(&left_out),
+            err = error.chain(),
+            "wrong bytes, going on with the next source"
+        );
+        wrong.push(error);
     }
-    .run(request)
 }
 
 /// Zeroes the ends of the disk unless the write succeeds, also when it
@@ -54,7 +80,7 @@ impl Guard<'_> {
         self.armed = false;
         result.map_err(|error| {
             if !control.touched() && !request.zero_on_refusal {
-                self.target.undo_resize();
+                self.target.undo();
                 return error;
             }
             let disk = self.target.poison(self.extent.unwrap_or(0));

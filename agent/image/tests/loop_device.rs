@@ -5,6 +5,7 @@
 mod support;
 
 use std::fs;
+use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::os::unix::fs::MetadataExt;
@@ -288,6 +289,30 @@ fn partitioned(dir: &Path) -> Option<(Loop, PathBuf, Range<usize>)> {
             .status();
     }
     node.exists().then_some((target, node, place))
+}
+
+/// The kernel would go on with the old table.
+#[test]
+fn a_disk_with_a_partition_held_open_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some((target, node, _)) = partitioned(dir.path()) else {
+        return;
+    };
+    let before = fs::read(&target.file).unwrap();
+    let image = disk(5 * MIB, 12);
+    let source = dir.path().join("image");
+    fs::write(&source, &image).unwrap();
+    let request = request(source.to_str().unwrap(), &target.device, &image);
+    let held = File::open(&node).unwrap();
+    let error = write(&request).unwrap_err();
+    assert_eq!(
+        (error.kind(), error.disk()),
+        (ErrorKind::Target, DiskState::Untouched)
+    );
+    assert!(error.to_string().contains("holds a partition"), "{error}");
+    assert!(fs::read(&target.file).unwrap() == before);
+    drop(held);
+    write(&request).unwrap();
 }
 
 /// A filesystem by its signature, full of other bytes.

@@ -172,9 +172,13 @@ pub fn detect(head: &[u8]) -> Result<Detection, Ambiguous> {
     if has(0, b"QFI\xfb") && !found.contains(&Format::Qcow1) {
         found.push(Format::Qcow2);
     }
-    // "BZh", a level digit, and the first block's magic.
-    if has(0, b"BZh") && has(4, b"1AY&SY") {
+    // "BZh", a level digit, and the magic of the first block, or of the end
+    // where an empty stream comes first.
+    if has(0, b"BZh") && (has(4, b"1AY&SY") || has(4, b"\x17\x72\x45\x38\x50\x90")) {
         found.push(Format::Bzip2);
+    }
+    if found.is_empty() && crate::zstd::begins_skippable(head) {
+        found.push(Format::Zstd);
     }
     let table = table(head);
     match found.as_slice() {
@@ -250,6 +254,8 @@ mod tests {
         }
         assert_eq!(detect(b"QFI\xfb\0\0\0\x03").unwrap().format, Format::Qcow2);
         assert_eq!(detect(b"").unwrap().format, Format::Raw);
+        let empty_first = b"BZh9\x17\x72\x45\x38\x50\x90\0\0\0\0BZh91AY&SY";
+        assert_eq!(detect(empty_first).unwrap().format, Format::Bzip2);
     }
 
     #[test]

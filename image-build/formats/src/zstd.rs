@@ -1,5 +1,5 @@
-//! The header of a Zstandard frame (RFC 8878, section 3.1.1.1), as far as the
-//! memory that its decoding needs.
+//! Frames of a Zstandard file (RFC 8878, section 3.1): their headers, as far as
+//! the memory that decoding needs, and the frames that hold no data.
 
 /// `0xFD2FB528`, little endian.
 pub const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -13,6 +13,38 @@ pub struct FrameHeader {
     pub window: u64,
     /// Bytes that the frame decodes to, where it says so.
     pub content_size: Option<u64>,
+}
+
+/// Length in bytes, header included, of the skippable frame (section 3.1.2) that
+/// `bytes` starts with.
+#[must_use]
+pub fn skippable_frame(bytes: &[u8]) -> Option<u64> {
+    let (magic, rest) = bytes.split_first_chunk::<4>()?;
+    let size = rest.first_chunk::<4>()?;
+    // 0x184D2A50 to 0x184D2A5F, little endian.
+    (magic[0] & 0xf0 == 0x50 && magic[1..] == [0x2a, 0x4d, 0x18])
+        .then(|| 8 + u64::from(u32::from_le_bytes(*size)))
+}
+
+/// `bytes` from the first frame on that holds data; empty when that lies
+/// behind their end.
+#[must_use]
+pub fn behind_skippable(mut bytes: &[u8]) -> &[u8] {
+    while let Some(length) = skippable_frame(bytes) {
+        bytes = usize::try_from(length)
+            .ok()
+            .and_then(|length| bytes.get(length..))
+            .unwrap_or_default();
+    }
+    bytes
+}
+
+/// Whether skippable frames come first, and what follows them may be a frame
+/// with data. LZ4 files have the same kind of frame.
+#[must_use]
+pub fn begins_skippable(head: &[u8]) -> bool {
+    let behind = behind_skippable(head);
+    behind.len() < head.len() && (behind.is_empty() || behind.starts_with(&MAGIC))
 }
 
 /// Reads the header of the first frame in `bytes`; `None` when that is no
@@ -93,6 +125,30 @@ mod tests {
         let sized = zstd(&["-3", "--stream-size=1000"], &input[..1000]);
         let header = frame_header(&sized).unwrap();
         assert_eq!((header.window, header.content_size), (1000, Some(1000)));
+    }
+
+    #[test]
+    fn skippable_frames_come_first() {
+        let skip = |len: u32| {
+            let bytes = [&b"\x5e\x2a\x4d\x18"[..], &len.to_le_bytes()].concat();
+            [bytes, vec![1; len as usize]].concat()
+        };
+        let data = zstd(&["-1"], b"data");
+        let file = [skip(0), skip(5), data.clone()].concat();
+        assert_eq!(behind_skippable(&file), data);
+        assert!(begins_skippable(&file));
+        // What follows is not to be seen.
+        assert!(begins_skippable(&skip(100)[..50]));
+        // An LZ4 frame follows.
+        assert!(!begins_skippable(
+            &[skip(3), b"\x04\x22\x4d\x18".to_vec()].concat()
+        ));
+        assert!(!begins_skippable(&data));
+        assert!(!begins_skippable(b""));
+        assert_eq!(
+            skippable_frame(b"\x50\x2a\x4d\x18\xff\xff\xff\xff"),
+            Some(8 + 0xffff_ffff)
+        );
     }
 
     #[test]

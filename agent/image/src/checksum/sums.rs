@@ -1,6 +1,7 @@
 //! Sums files: GNU (`HEX *NAME`), BSD (`SHA256 (NAME) = HEX`) or one bare
 //! digest.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use super::is_hex;
@@ -44,6 +45,17 @@ impl Entry {
                 .strip_suffix(listed)
                 .is_some_and(|rest| rest.ends_with('/'))
     }
+}
+
+/// The text of a sums file. Windows' shells write UTF-16.
+pub(super) fn text(bytes: &[u8]) -> Cow<'_, str> {
+    let unit: fn([u8; 2]) -> u16 = match bytes {
+        [0xff, 0xfe, ..] => u16::from_le_bytes,
+        [0xfe, 0xff, ..] => u16::from_be_bytes,
+        _ => return String::from_utf8_lossy(bytes),
+    };
+    let units: Vec<u16> = bytes.as_chunks().0.iter().map(|pair| unit(*pair)).collect();
+    Cow::Owned(String::from_utf16_lossy(&units))
 }
 
 /// Finds the digest of the image that lies at `paths`. Names are compared by

@@ -17,21 +17,39 @@ pub use write::WriteArgs;
 pub use write::run_write;
 
 use crate::error::Error;
+use crate::error::ErrorKind;
 
 /// Prints the failure and gives the exit code.
 fn failed(error: &Error, json: bool) -> u8 {
+    let exit = error.kind().exit_code();
     if json {
-        line(&json::error(error));
-    } else {
-        say(&format!("error: {}", error.chain()));
+        return told(line(&json::error(error)), exit);
     }
-    error.kind().exit_code()
+    say(&format!("error: {}", error.chain()));
+    exit
 }
 
-/// One line on standard output; a closed pipe is the reader's business.
-fn line(text: &impl std::fmt::Display) {
+/// One line on standard output.
+fn line(text: &impl std::fmt::Display) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+    writeln!(out, "{text}")?;
+    out.flush()
+}
+
+/// The exit code of what was to be printed: `exit` when it was. A closed pipe
+/// is the reader's business, anything else lost what was asked for.
+fn told(printed: io::Result<()>, exit: u8) -> u8 {
+    match printed {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            say(&format!("error: the result could not be printed: {error}"));
+            if exit == 0 {
+                ErrorKind::Target.exit_code()
+            } else {
+                exit
+            }
+        }
+        _ => exit,
+    }
 }
 
 /// One line on standard error.
@@ -39,18 +57,16 @@ fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// `1.5 GiB` and the like.
-fn size(bytes: u64) -> String {
-    let units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
-    let mut value = bytes as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < units.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 {
-        format!("{bytes} bytes")
-    } else {
-        format!("{value:.1} {}", units[unit])
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_printed_is_not_a_success() {
+        let full = || Err(io::Error::from(io::ErrorKind::StorageFull));
+        assert_eq!(told(Ok(()), 0), 0);
+        assert_eq!(told(Err(io::ErrorKind::BrokenPipe.into()), 0), 0);
+        assert_eq!(told(full(), 0), 74);
+        assert_eq!(told(full(), 65), 65);
     }
 }

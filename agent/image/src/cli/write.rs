@@ -12,7 +12,7 @@ use super::failed;
 use super::json;
 use super::line;
 use super::say;
-use super::size;
+use super::told;
 use crate::cancel::CancelToken;
 use crate::error::Error;
 use crate::error::ErrorKind;
@@ -23,6 +23,7 @@ use crate::report::WriteReport;
 use crate::request::Algorithm;
 use crate::request::Layout;
 use crate::request::WriteRequest;
+use crate::size::size;
 
 /// Arguments of `write`.
 #[derive(Debug, Clone, Default)]
@@ -87,7 +88,10 @@ impl WriteArgs {
         request.http = self.server.options()?;
         request.cancel = self.cancel.clone();
         request.progress = if self.json {
-            Some(ProgressFn::new(|progress| line(&json::progress(progress))))
+            Some(ProgressFn::new(|progress| {
+                // What is lost of it changes nothing; the result is checked.
+                let _ = line(&json::progress(progress));
+            }))
         } else if self.shows_bar() {
             Some(ProgressFn::new(bar))
         } else {
@@ -110,16 +114,9 @@ pub fn run_write(args: &WriteArgs) -> u8 {
         say("");
     }
     match result {
-        Ok(report) if args.json => {
-            line(&json::report(&report, peak_rss_bytes()));
-            0
-        }
-        Ok(report) => {
-            if !args.quiet {
-                print(&report);
-            }
-            0
-        }
+        Ok(report) if args.json => told(line(&json::report(&report, peak_rss_bytes())), 0),
+        Ok(_) if args.quiet => 0,
+        Ok(report) => told(print(&report), 0),
         Err(error) => failed(&error, args.json),
     }
 }
@@ -146,7 +143,7 @@ fn bar_text(progress: &Progress) -> String {
     text
 }
 
-fn print(report: &WriteReport) {
+fn print(report: &WriteReport) -> io::Result<()> {
     let seconds = report.elapsed.as_secs_f64();
     line(&format_args!(
         "wrote {} of {} ({}) in {seconds:.1} s; {} verified{}",
@@ -155,15 +152,16 @@ fn print(report: &WriteReport) {
         report.format,
         report.algorithm,
         if report.read_back { ", read back" } else { "" }
-    ));
+    ))?;
     for partition in &report.table.partitions {
         line(&format_args!(
             "  partition {}: {} {}",
             partition.number,
             size(partition.size),
             partition.name
-        ));
+        ))?;
     }
+    Ok(())
 }
 
 /// Most memory this process ever had resident.

@@ -97,9 +97,11 @@ pub(crate) fn recognise(head: &[u8]) -> Result<Option<Container>, Error> {
                 return Err(Error::new(ErrorKind::Format, Stage::Check, text));
             }
         },
-        // A skippable frame first: the decoder's own limit decides later.
+        // A frame that lies behind the head: the decoder's own limit decides
+        // later.
         Kind::Zstd => {
-            let window = zstd::frame_header(head).map_or(8 << 20, |header| header.window);
+            let first = zstd::behind_skippable(head);
+            let window = zstd::frame_header(first).map_or(8 << 20, |header| header.window);
             window.min(MOST_WINDOW) + 2 * fixed
         }
     };

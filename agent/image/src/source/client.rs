@@ -21,6 +21,7 @@ use reqwest::redirect::Policy;
 use tokio::runtime::Runtime;
 
 use super::Failed;
+use super::pace::Pace;
 use super::tls;
 use crate::control::Control;
 use crate::control::Stopped;
@@ -124,6 +125,11 @@ impl Http {
                 let text = "the server's redirect cannot be followed";
                 Err(Failed::Final(error(text).caused_by(cause.without_url())))
             }
+            Waited::Done(Err(cause)) if speaks_otherwise(&cause) => {
+                let text = "what answers there does not speak HTTP, or not with TLS as asked \
+                            for; is it http or https at this port?";
+                Err(Failed::Final(error(text).caused_by(cause.without_url())))
+            }
             Waited::Done(Err(cause)) if is_distrust(&cause) => {
                 let text = "the server's certificate is not trusted; give its CA with --ca, or \
                             with ipa-image-cafile in the ramdisk";
@@ -143,10 +149,22 @@ impl Http {
     pub(super) fn chunk(
         &self,
         response: &mut Response,
+        pace: &mut Pace,
         error: impl Fn(&str) -> Error,
     ) -> Result<Option<Bytes>, Failed> {
+        let (start, period) = (Instant::now(), self.retry.stall);
         match self.wait(response.chunk()) {
-            Waited::Done(Ok(chunk)) => Ok(chunk),
+            Waited::Done(Ok(chunk)) => {
+                let bytes = chunk.as_ref().map_or(0, Bytes::len) as u64;
+                match pace.too_slow(start.elapsed(), bytes, period) {
+                    Some(came) if chunk.is_some() => {
+                        let seconds = period.as_secs_f32();
+                        let text = format!("only {came} bytes came in {seconds} seconds");
+                        Err(Failed::Slow(error(&text).retryable()))
+                    }
+                    _ => Ok(chunk),
+                }
+            }
             Waited::Done(Err(cause)) => Err(Failed::Again(
                 error("the connection broke")
                     .caused_by(cause.without_url())
@@ -165,7 +183,8 @@ impl Http {
         error: impl Fn(&str) -> Error,
     ) -> Result<Vec<u8>, Failed> {
         let mut bytes = Vec::new();
-        while let Some(chunk) = self.chunk(&mut response, &error)? {
+        let mut pace = Pace::default();
+        while let Some(chunk) = self.chunk(&mut response, &mut pace, &error)? {
             if bytes.len() + chunk.len() > limit {
                 let text = format!("the answer is longer than {limit} bytes");
                 return Err(Failed::Final(error(&text)));
@@ -197,7 +216,7 @@ impl Http {
                 Ok(done) => return Ok(done),
                 Err(Failed::Final(error)) => return Err(error),
                 Err(Failed::Stopped) => return Err(stopped(Stopped)),
-                Err(Failed::Again(error)) => error,
+                Err(Failed::Again(error) | Failed::Slow(error)) => error,
             };
             attempts += 1;
             if attempts >= self.retry.attempts {
@@ -216,6 +235,24 @@ pub(super) fn stopped(_: Stopped) -> Error {
 
 /// Whether a certificate was refused, which no other attempt changes.
 fn is_distrust(error: &reqwest::Error) -> bool {
+    let refused = |tls: &rustls::Error| matches!(tls, rustls::Error::InvalidCertificate(_));
+    cause::<rustls::Error>(error).is_some_and(refused)
+}
+
+/// Whether the other side speaks another protocol, now and later.
+fn speaks_otherwise(error: &reqwest::Error) -> bool {
+    let no_tls = |tls: &rustls::Error| {
+        matches!(
+            tls,
+            rustls::Error::InvalidMessage(_) | rustls::Error::PeerIncompatible(_)
+        )
+    };
+    cause::<rustls::Error>(error).is_some_and(no_tls)
+        || cause::<hyper::Error>(error).is_some_and(hyper::Error::is_parse)
+}
+
+/// The first cause of the kind `E`.
+fn cause<E: StdError + 'static>(error: &reqwest::Error) -> Option<&E> {
     let mut next = error.source();
     while let Some(cause) = next {
         let mut inner: Option<&(dyn StdError + 'static)> = Some(cause);
@@ -223,13 +260,12 @@ fn is_distrust(error: &reqwest::Error) -> bool {
         while let Some(io) = inner.and_then(|inner| inner.downcast_ref::<io::Error>()) {
             inner = io.get_ref().map(|held| held as &(dyn StdError + 'static));
         }
-        let tls = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        if matches!(tls, Some(rustls::Error::InvalidCertificate(_))) {
-            return true;
+        if let Some(found) = inner.and_then(|inner| inner.downcast_ref::<E>()) {
+            return Some(found);
         }
         next = cause.source();
     }
-    false
+    None
 }
 
 /// Why a redirect is not followed.

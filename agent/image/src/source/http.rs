@@ -18,6 +18,7 @@ use reqwest::header;
 use super::Failed;
 use super::Place;
 use super::client::Http;
+use super::pace::Pace;
 use super::range::ContentRange;
 use super::registry::Session;
 use crate::error::Error;
@@ -84,6 +85,7 @@ struct Validator {
 struct Body {
     response: Response,
     pending: Bytes,
+    pace: Pace,
     /// Bytes to drop first: the server does not do ranges.
     skip: u64,
     /// Where a partial answer stops; `None` for one to the image's end.
@@ -185,7 +187,7 @@ impl HttpPlace {
                     }
                 }
             }
-            _ => return Err(self.refused(status)),
+            _ => return Err(self.refused(status, response.url())),
         };
         let validator = text(header::ETAG)
             .filter(|tag| !tag.starts_with("W/"))
@@ -198,13 +200,15 @@ impl HttpPlace {
         self.body = Some(Body {
             response,
             pending: Bytes::new(),
+            pace: Pace::default(),
             skip,
             stop,
         });
         Ok(())
     }
 
-    fn refused(&self, status: StatusCode) -> Failed {
+    /// The failure that a status means; `from` is where redirects led to.
+    fn refused(&self, status: StatusCode, from: &Url) -> Failed {
         let advice = match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 ": it wants credentials, or other ones (--user, --bearer)"
@@ -214,7 +218,12 @@ impl HttpPlace {
             }
             _ => "",
         };
-        let error = self.error(format_args!("the server answered {status}{advice}"));
+        let place = if *from == self.url {
+            "the server".to_owned()
+        } else {
+            format!("{}, where the server led to,", redact::url(from.as_str()))
+        };
+        let error = self.error(format_args!("{place} answered {status}{advice}"));
         let passing = status.is_server_error()
             || status == StatusCode::REQUEST_TIMEOUT
             || status == StatusCode::TOO_MANY_REQUESTS;
@@ -260,7 +269,7 @@ impl HttpPlace {
         while body.pending.is_empty() {
             let chunk = self
                 .http
-                .chunk(&mut body.response, |text| self.error(text))?;
+                .chunk(&mut body.response, &mut body.pace, |text| self.error(text))?;
             match chunk {
                 Some(bytes) => body.pending = bytes,
                 None => return self.end_of_body(&body),
@@ -279,7 +288,8 @@ impl HttpPlace {
             return Ok(0);
         };
         let rest = if body.pending.is_empty() {
-            self.http.chunk(&mut body.response, |text| self.error(text))
+            self.http
+                .chunk(&mut body.response, &mut body.pace, |text| self.error(text))
         } else {
             Ok(Some(body.pending))
         };

@@ -1,7 +1,7 @@
 //! Several places of one image as one source.
 //!
 //! An attempt that fails goes on at the next place at once; a pause comes
-//! after a round without a new byte. A place that can never answer falls out.
+//! after a round without much new. A place that can never answer falls out.
 
 use std::sync::Arc;
 
@@ -15,6 +15,11 @@ use crate::error::Error;
 use crate::error::ErrorKind;
 use crate::error::Stage;
 use crate::request::Retry;
+
+/// Bytes since the last failure after which one place is asked again at once: a
+/// server that drops connections after each little piece is not to be run
+/// against without a pause.
+const MUCH: u64 = 1 << 20;
 
 pub(super) struct Mirrors {
     /// Never empty.
@@ -31,6 +36,11 @@ pub(super) struct Mirrors {
     length: Option<u64>,
     /// Attempts in a row without a new byte.
     attempts: u32,
+    /// Attempts that brought bytes too slowly; new bytes do not make up for
+    /// them.
+    slow: u32,
+    /// Bytes that came since the last failure.
+    fresh: u64,
 }
 
 impl Mirrors {
@@ -50,6 +60,8 @@ impl Mirrors {
             end: None,
             length: None,
             attempts: 0,
+            slow: 0,
+            fresh: 0,
         }
     }
 
@@ -65,6 +77,7 @@ impl Mirrors {
     /// Goes to the next place, or waits, or gives up.
     fn fail_over(&mut self, failed: Failed) -> Result<(), Error> {
         let name = self.name().to_owned();
+        let is_slow = matches!(failed, Failed::Slow(_));
         match failed {
             Failed::Stopped => return Err(stopped(Stopped)),
             Failed::Final(error) => {
@@ -80,13 +93,19 @@ impl Mirrors {
                     "source failed"
                 );
             }
-            Failed::Again(error) => {
+            Failed::Again(error) | Failed::Slow(error) => {
                 self.attempts += 1;
+                self.slow += u32::from(is_slow);
                 let count = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
-                if self.attempts >= self.retry.attempts.saturating_mul(count) {
+                let tries = self.attempts.max(self.slow);
+                if tries >= self.retry.attempts.saturating_mul(count) {
                     let text = format!(
-                        "gave up on {name} after {} attempts without a new byte",
-                        self.attempts
+                        "gave up on {name} after {tries} attempts {}",
+                        if is_slow {
+                            "that were too slow"
+                        } else {
+                            "without a new byte"
+                        }
                     );
                     return Err(Error::new(ErrorKind::Source, Stage::Fetch, text)
                         .at(self.position)
@@ -100,12 +119,13 @@ impl Mirrors {
                     err = error.chain(),
                     "source interrupted"
                 );
-                if self.attempts.is_multiple_of(count) {
+                if self.attempts.is_multiple_of(count) && self.fresh < MUCH {
                     self.control.sleep(self.retry.delay).map_err(stopped)?;
                 }
                 self.current += 1;
             }
         }
+        self.fresh = 0;
         self.current %= self.places.len();
         let place = &mut self.places[self.current];
         place.seek(self.position, self.end);
@@ -117,7 +137,7 @@ impl Mirrors {
 }
 
 /// What to say when no place is left: the reason of the only one, or all.
-pub(super) fn none_left(mut lost: Vec<Error>) -> Error {
+pub(crate) fn none_left(mut lost: Vec<Error>) -> Error {
     match lost.len() {
         0 => Error::new(
             ErrorKind::Request,
@@ -146,6 +166,7 @@ impl Source for Mirrors {
                         self.attempts = 0;
                     }
                     self.position += count as u64;
+                    self.fresh += count as u64;
                     self.length = place.length().or(self.length);
                     return Ok(count);
                 }

@@ -9,6 +9,7 @@ mod client;
 mod file;
 mod http;
 mod mirrors;
+mod pace;
 mod range;
 mod registry;
 mod tls;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 
 use client::Http;
 use mirrors::Mirrors;
+pub(crate) use mirrors::none_left;
 use reqwest::Url;
 pub(crate) use tls::config as tls_config;
 
@@ -55,6 +57,9 @@ pub(crate) trait Source: Send {
 enum Failed {
     /// Another attempt may do better.
     Again(Error),
+    /// Bytes come, but so few that there would be no end; another attempt may
+    /// do better.
+    Slow(Error),
     /// It will not.
     Final(Error),
     /// Nobody wants the bytes any more.
@@ -123,7 +128,7 @@ impl Plan {
             }
         }
         if plan.places.is_empty() {
-            return Err(mirrors::none_left(plan.lost));
+            return Err(none_left(plan.lost));
         }
         Ok(plan)
     }

@@ -46,6 +46,7 @@ impl Target {
                 in_use("disk", system.users_of_device(metadata.rdev()))?;
                 let mut target = Self::claim_block(path)?;
                 target.is_partition = system.is_partition(metadata.rdev());
+                target.check_partitions()?;
                 Ok(target)
             }
             Ok(metadata) if metadata.is_file() => {
@@ -61,7 +62,9 @@ impl Target {
                 "{shown} is neither a block device nor a plain file"
             ))),
             Err(error) if error.kind() == io::ErrorKind::NotFound && may_be_made(path) => {
-                Self::claim_file(path, TargetKind::NewFile, 0)
+                let mut target = Self::claim_file(path, TargetKind::NewFile, 0)?;
+                target.made = true;
+                Ok(target)
             }
             Err(error) => Err(refuse(format!("look at the disk {shown}")).caused_by(error)),
         }
@@ -140,6 +143,26 @@ impl Target {
         ))
     }
 
+    /// Refuses a disk of which a partition is held open: the kernel would go
+    /// on with the old table after the write.
+    fn check_partitions(&self) -> Result<(), Error> {
+        if self.is_partition {
+            return Ok(());
+        }
+        match ioctl::reread_partitions(&self.file) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                let shown = self.path.display();
+                let text = format!(
+                    "a program holds a partition of the disk {shown} open; it must be closed \
+                     first ('fuser -v {shown}?*' names it)"
+                );
+                Err(Error::new(ErrorKind::Target, Stage::Check, text).caused_by(error))
+            }
+            // Other trouble with the old table is no reason to keep it.
+            _ => Ok(()),
+        }
+    }
+
     fn claim_file(path: &Path, kind: TargetKind, size: u64) -> Result<Self, Error> {
         let fail = |error| {
             let text = format!("open the target file {}", path.display());
@@ -185,6 +208,7 @@ impl Target {
             size: AtomicU64::new(size),
             sector_size,
             is_partition: false,
+            made: false,
             unit,
             zeroing: AtomicU8::new(0),
             #[cfg(test)]

@@ -17,6 +17,7 @@ pub(crate) use lane::Scratch;
 pub(crate) use ring::Payload;
 pub(crate) use write::Bounce;
 
+use std::fs;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -61,6 +62,8 @@ pub(crate) struct Target {
     size: AtomicU64,
     sector_size: u32,
     is_partition: bool,
+    /// The file was not there before.
+    made: bool,
     /// Unit of direct writes in bytes.
     unit: usize,
     /// Which way of zeroing works; see `zero`.
@@ -122,12 +125,16 @@ impl Target {
         Ok(())
     }
 
-    /// Makes a new file empty again, when nothing was written to it.
-    pub(crate) fn undo_resize(&self) {
-        if self.kind == TargetKind::NewFile
-            && let Err(error) = self.file.set_len(0)
-        {
-            tracing::warn!(target = %self.path.display(), err = %error, "cannot empty it again");
+    /// Leaves a new file as it was found, or not at all, when nothing was
+    /// written to it.
+    pub(crate) fn undo(&self) {
+        let done = match self.kind {
+            TargetKind::NewFile if self.made => fs::remove_file(&self.path),
+            TargetKind::NewFile => self.file.set_len(0),
+            TargetKind::File | TargetKind::Block => Ok(()),
+        };
+        if let Err(error) = done {
+            tracing::warn!(target = %self.path.display(), err = %error, "cannot undo it");
         }
     }
 

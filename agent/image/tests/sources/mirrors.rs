@@ -79,6 +79,26 @@ fn another_image_at_the_second_place_is_not_mixed_in() {
 }
 
 #[test]
+fn wrong_bytes_at_the_first_place_are_not_the_end() {
+    let image = disk(4 * MIB, 11);
+    let mut broken = image.clone();
+    broken[3 * MIB] ^= 1;
+    let first = Scripted::start(move |asked| Reply::ranged(asked, &broken));
+    let bytes = image.clone();
+    let second = Scripted::start(move |asked| Reply::ranged(asked, &bytes));
+    let report = fetch(&[&first.url("/1"), &second.url("/2")], &image, |_| {}).unwrap();
+    assert_eq!(report.source, second.url("/2"));
+
+    // All wrong: each is named, and the end is as after any failure.
+    let error = fetch(&[&first.url("/1"), &first.url("/3")], &image, |_| {}).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Checksum);
+    let text = error.chain();
+    for part in ["none of the 2 sources", "/1", "/3", "zeroed"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
 fn all_places_are_tried_before_it_is_given_up() {
     let image = disk(2 * MIB, 6);
     let first = Scripted::start(|_| Reply::new(503));

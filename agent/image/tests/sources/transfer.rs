@@ -1,6 +1,13 @@
 //! One server: ranges, lengths, addresses.
 
+use std::fs;
+use std::io::Read;
+use std::io::Write;
 use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::Duration;
 
 use wrought_image::ErrorKind;
@@ -80,6 +87,68 @@ fn an_image_that_shrank_is_said_to_have() {
     });
     let error = fetch(&[&server.url("/x")], &image, |_| {}).unwrap_err();
     assert!(error.to_string().contains("became shorter"), "{error}");
+}
+
+#[test]
+fn the_place_where_a_redirect_led_is_named() {
+    let image = disk(2 * MIB, 1);
+    let second = Scripted::start(|_| Reply::new(404));
+    let to = second.url("/moved");
+    let first = Scripted::start(move |_| Reply::redirect(&to));
+    let error = fetch(&[&first.url("/image")], &image, |_| {}).unwrap_err();
+    let text = error.chain();
+    for part in [first.url("/image"), second.url("/moved")] {
+        assert!(text.contains(&part), "{part}: {text}");
+    }
+}
+
+/// What does not speak the protocol is not asked ten times.
+#[test]
+fn another_protocol_is_no_outage() {
+    let image = disk(2 * MIB, 1);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let host = listener.local_addr().unwrap();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&connections);
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            seen.fetch_add(1, Ordering::SeqCst);
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"500 what is it that you want?\r\n");
+        }
+    });
+    for scheme in ["http", "https"] {
+        connections.store(0, Ordering::SeqCst);
+        let error = fetch(&[&format!("{scheme}://{host}/image")], &image, |_| {}).unwrap_err();
+        assert!(
+            error.chain().contains("does not speak"),
+            "{}",
+            error.chain()
+        );
+        assert_eq!(connections.load(Ordering::SeqCst), 1, "{scheme}");
+    }
+}
+
+#[test]
+fn a_refusal_leaves_no_new_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("disk");
+    let text = vec![b'x'; MIB];
+    let server = Scripted::start(move |_| Reply::body(&text));
+    for url in [server.url("/image"), "file:///no/such/image".to_owned()] {
+        let request = ask(&[&url], b"", &target, |request| {
+            request.zero_on_refusal = false;
+        });
+        write(&request).unwrap_err();
+        assert!(!target.exists(), "{url}");
+    }
+    // One that was there stays.
+    fs::write(&target, b"").unwrap();
+    let request = ask(&[&server.url("/image")], b"", &target, |request| {
+        request.zero_on_refusal = false;
+    });
+    write(&request).unwrap_err();
+    assert_eq!(fs::read(&target).unwrap(), b"");
 }
 
 #[test]
