@@ -39,6 +39,16 @@ impl Context {
         }
     }
 
+    /// 405 for a change of what came later: some collections refuse the
+    /// method rather than the path.
+    pub(crate) fn writable(&self, since: u16) -> Result<()> {
+        if self.has(since) {
+            Ok(())
+        } else {
+            Err(ApiError::method_not_allowed())
+        }
+    }
+
     /// 406 for a part of a request that came later.
     pub(crate) fn needs(&self, what: &str, since: u16) -> Result<()> {
         if self.has(since) {

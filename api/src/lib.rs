@@ -9,8 +9,10 @@
 mod again;
 mod auth;
 mod body;
+mod chassis;
 mod conductors;
 mod context;
+mod deploy_templates;
 mod drivers;
 mod error;
 mod fields;
@@ -24,11 +26,15 @@ mod paging;
 mod patch;
 mod ports;
 mod query;
+mod resource;
 mod root;
 mod router;
 mod serve;
 mod shards;
+mod steps;
 mod time;
+mod traits;
+mod value;
 mod version;
 
 use std::sync::Arc;

@@ -71,7 +71,8 @@ pub(crate) fn masked_instance(info: &Map<String, Value>) -> Value {
     shown
 }
 
-fn masked_value(value: &Value) -> Value {
+/// A value with every secret in it masked.
+pub(crate) fn masked_value(value: &Value) -> Value {
     match value {
         Value::Object(object) => masked(object),
         Value::Array(items) => Value::Array(items.iter().map(masked_value).collect()),
@@ -105,7 +106,8 @@ pub(crate) fn unmask(new: &mut Map<String, Value>, old: &Map<String, Value>) {
     }
 }
 
-fn unmask_value(value: &mut Value, before: &Value) {
+/// The same for any value; lists are only compared when they are as long.
+pub(crate) fn unmask_value(value: &mut Value, before: &Value) {
     match (value, before) {
         (Value::Object(value), Value::Object(before)) => unmask(value, before),
         (Value::Array(value), Value::Array(before)) if value.len() == before.len() => {

@@ -1,6 +1,7 @@
 //! Pages of a list: limit, marker, sorting and the link to the next page.
 
 use uuid::Uuid;
+use wrought_store::PageQuery;
 use wrought_store::SortDir;
 
 use crate::context::Context;
@@ -63,6 +64,16 @@ impl Paging {
             sort_key,
             sort_dir,
         })
+    }
+
+    /// The same for the store.
+    pub(crate) fn page(&self) -> PageQuery {
+        PageQuery {
+            sort_key: self.sort_key.clone(),
+            sort_dir: self.sort_dir,
+            marker: self.marker,
+            limit: Some(self.limit),
+        }
     }
 
     /// The link to the page after `last`, when this one is full.

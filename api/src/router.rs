@@ -5,7 +5,9 @@ use axum::http::Uri;
 use axum::middleware::from_fn_with_state;
 
 use crate::ApiState;
+use crate::chassis;
 use crate::conductors;
+use crate::deploy_templates;
 use crate::drivers;
 use crate::error::ApiError;
 use crate::front;
@@ -22,6 +24,8 @@ pub fn router(state: ApiState) -> Router {
         .merge(root::router())
         .merge(nodes::router())
         .merge(ports::router())
+        .merge(chassis::router())
+        .merge(deploy_templates::router())
         .merge(drivers::router())
         .merge(conductors::router())
         .merge(lookup::router())

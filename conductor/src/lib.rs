@@ -29,6 +29,7 @@ mod periodic;
 mod ports;
 mod power;
 mod provision;
+mod records;
 mod rpc;
 mod service;
 mod stamps;

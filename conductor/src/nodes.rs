@@ -302,9 +302,13 @@ pub(crate) fn taken(error: wrought_store::Error) -> Error {
         E::DuplicateUuid { what, uuid } => {
             Error::Conflict(format!("A {what} with UUID {uuid} already exists."))
         }
-        E::DuplicateAddress { address, .. } => {
-            Error::Conflict(format!("A port with MAC address {address} already exists."))
+        E::DuplicateAddress { what, address, .. } => Error::Conflict(format!(
+            "A {what} with MAC address {address} already exists."
+        )),
+        E::Duplicate { what, values, .. } => {
+            Error::Conflict(format!("A {what} with {values} already exists."))
         }
+        E::Changed { what, uuid } => Error::Stale { what, uuid },
         E::InstanceAssociated { instance, node } => Error::Conflict(format!(
             "Instance {instance} is already associated with a node, it cannot be associated with \
              this other node {node}"
@@ -313,6 +317,10 @@ pub(crate) fn taken(error: wrought_store::Error) -> Error {
             what: "node",
             ident,
         } => Error::Invalid(format!("Node {ident} could not be found.")),
+        E::NotFound {
+            what: "portgroup",
+            ident,
+        } => Error::Invalid(format!("Portgroup {ident} could not be found.")),
         E::NotFound { what, ident } => {
             Error::NotFound(format!("{what} {ident} could not be found."))
         }

@@ -31,23 +31,10 @@ pub(crate) async fn create(svc: &Arc<Service>, port: Port) -> Result<Port, Error
 /// Stores a changed port.
 pub(crate) async fn update(svc: &Arc<Service>, mut port: Port) -> Result<Port, Error> {
     let task = Task::take(svc, port.node_uuid, svc.config.pace.lock_wait).await?;
-    let saved = save(svc, &mut port).await;
+    let saved = svc.store.save_port(&mut port).await.map_err(taken);
     task.release().await;
     saved?;
     Ok(port)
-}
-
-/// Stores a port that nobody changed since it was read.
-async fn save(svc: &Service, port: &mut Port) -> Result<(), Error> {
-    let read = svc.store.port(port.uuid).await;
-    let stored = read
-        .map_err(store("read a port"))?
-        .ok_or_else(|| missing(port.uuid))?;
-    if stored.updated_at != port.updated_at {
-        let (what, uuid) = ("Port", port.uuid);
-        return Err(Error::Stale { what, uuid });
-    }
-    svc.store.save_port(port).await.map_err(taken)
 }
 
 /// Deletes a port.

@@ -10,6 +10,7 @@ use wrought_rpc::BootDeviceSetting;
 use wrought_rpc::Conductor;
 use wrought_rpc::Driver;
 use wrought_rpc::ProvisionRequest;
+use wrought_rpc::Record;
 use wrought_rpc::Result;
 use wrought_rpc::Validation;
 use wrought_store::node::Node;
@@ -26,6 +27,7 @@ use crate::heartbeat;
 use crate::nodes;
 use crate::ports;
 use crate::provision;
+use crate::records;
 use crate::service::Service;
 use crate::task::Task;
 use crate::task::store;
@@ -162,5 +164,17 @@ impl Conductor for Service {
 
     async fn destroy_port(&self, port: Uuid) -> Result<()> {
         Ok(ports::destroy(&self.own()?, port).await?)
+    }
+
+    async fn create_record(&self, record: Record) -> Result<Record> {
+        Ok(records::create(&self.own()?, record).await?)
+    }
+
+    async fn update_record(&self, record: Record) -> Result<Record> {
+        Ok(records::update(&self.own()?, record).await?)
+    }
+
+    async fn destroy_record(&self, record: Record) -> Result<()> {
+        Ok(records::destroy(&self.own()?, record).await?)
     }
 }

@@ -26,10 +26,5 @@ pub(crate) fn node(driver: &str) -> Node {
 
 /// A port of a node.
 pub(crate) fn port(node: Uuid, address: &str) -> Port {
-    let blank = json!({
-        "uuid": Uuid::new_v4(), "address": address, "node_uuid": node, "extra": {},
-        "internal_info": {}, "local_link_connection": {}, "pxe_enabled": true,
-        "is_smartnic": false, "created_at": Timestamp::now(),
-    });
-    serde_json::from_value(blank).unwrap()
+    Port::new(node, address)
 }

@@ -10,6 +10,7 @@ use axum::response::Response;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::json;
+use uuid::Uuid;
 use wrought_store::Node;
 use wrought_store::NodeQuery;
 use wrought_wire::state::ProvisionState;
@@ -63,26 +64,68 @@ const FAULTS: [&str; 4] = [
     "service failure",
 ];
 
+/// Which list of nodes is wanted.
+struct Place<'a> {
+    /// Where it is below `/v1`.
+    path: &'a str,
+    /// Only of this chassis.
+    chassis: Option<Uuid>,
+}
+
 /// `GET /v1/nodes`.
 pub(crate) async fn list(
     State(state): State<ApiState>,
     context: Context,
     uri: Uri,
 ) -> Result<Response> {
+    let place = Place {
+        path: "nodes",
+        chassis: None,
+    };
+    chosen(&state, &context, &uri, &place).await
+}
+
+/// `GET /v1/chassis/{uuid}/nodes` and the same with `/detail`.
+pub(crate) async fn of_chassis(
+    state: &ApiState,
+    context: &Context,
+    uri: &Uri,
+    chassis: Uuid,
+    detail: bool,
+) -> Result<Response> {
+    let end = if detail { "nodes/detail" } else { "nodes" };
+    let place = Place {
+        path: &format!("chassis/{chassis}/{end}"),
+        chassis: Some(chassis),
+    };
+    if !detail {
+        return chosen(state, context, uri, &place).await;
+    }
+    let query = read(uri, context, &[])?;
+    full(state, context, &query, &place, None).await
+}
+
+/// A list with a choice of fields.
+async fn chosen(
+    state: &ApiState,
+    context: &Context,
+    uri: &Uri,
+    place: &Place<'_>,
+) -> Result<Response> {
     let query = read(
-        &uri,
-        &context,
+        uri,
+        context,
         &[("fields", since::FIELDS), ("detail", since::DETAIL)],
     )?;
     let detail = query.bool("detail")?.unwrap_or(false);
-    let requested = fields::requested(&query, &context)?;
+    let requested = fields::requested(&query, context)?;
     match (detail, requested) {
         (true, Some(_)) => Err(ApiError::bad_request(
             "Can not specify ?detail=True and fields in the same request.",
         )),
-        (true, None) => full(&state, &context, &query, "nodes", None).await,
-        (false, Some(fields)) => full(&state, &context, &query, "nodes", Some(fields)).await,
-        (false, None) => brief(&state, &context, &query).await,
+        (true, None) => full(state, context, &query, place, None).await,
+        (false, Some(fields)) => full(state, context, &query, place, Some(fields)).await,
+        (false, None) => brief(state, context, &query, place).await,
     }
 }
 
@@ -93,7 +136,11 @@ pub(crate) async fn detail(
     uri: Uri,
 ) -> Result<Response> {
     let query = read(&uri, &context, &[])?;
-    full(&state, &context, &query, "nodes/detail", None).await
+    let place = Place {
+        path: "nodes/detail",
+        chassis: None,
+    };
+    full(&state, &context, &query, &place, None).await
 }
 
 /// `GET /v1/nodes/{ident}/children`.
@@ -131,13 +178,13 @@ async fn full(
     state: &ApiState,
     context: &Context,
     query: &Query,
-    resource: &str,
+    place: &Place<'_>,
     fields: Option<Vec<&'static str>>,
 ) -> Result<Response> {
     let paging = Paging::read(query)?;
     let nodes = state
         .store
-        .list_nodes(&node_query(query, context, &paging)?)
+        .list_nodes(&node_query(query, context, &paging, place)?)
         .await?;
     // Which conductor has a node is not in the database, so that filter comes
     // after the page is cut and may leave it short.
@@ -155,25 +202,30 @@ async fn full(
         .map(|node| renderer.node(node));
     let shown: Vec<Value> = shown.collect();
     let last = nodes.last().map(|node| node.uuid.to_string());
-    let next = paging.next(context, resource, query, nodes.len(), last.as_deref());
+    let next = paging.next(context, place.path, query, nodes.len(), last.as_deref());
     respond(&Page { nodes: shown, next })
 }
 
-async fn brief(state: &ApiState, context: &Context, query: &Query) -> Result<Response> {
+async fn brief(
+    state: &ApiState,
+    context: &Context,
+    query: &Query,
+    place: &Place<'_>,
+) -> Result<Response> {
     if query.text("conductor").is_some() {
         let fields = fields::BRIEF
             .iter()
             .copied()
             .filter(|name| fields::find(name).is_some_and(|(_, since)| context.has(since)));
-        return full(state, context, query, "nodes", Some(fields.collect())).await;
+        return full(state, context, query, place, Some(fields.collect())).await;
     }
     let paging = Paging::read(query)?;
     let nodes = state
         .store
-        .list_nodes_brief(&node_query(query, context, &paging)?)
+        .list_nodes_brief(&node_query(query, context, &paging, place)?)
         .await?;
     let last = nodes.last().map(|node| node.uuid.to_string());
-    let next = paging.next(context, "nodes", query, nodes.len(), last.as_deref());
+    let next = paging.next(context, place.path, query, nodes.len(), last.as_deref());
     let mut body = Vec::with_capacity(64 + nodes.len() * (BRIEF + 2 * context.base.len()));
     body.extend_from_slice(b"{\"nodes\":[");
     for (number, node) in nodes.iter().enumerate() {
@@ -203,7 +255,12 @@ fn respond<T: Serialize>(page: &Page<T>) -> Result<Response> {
     Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-fn node_query(query: &Query, context: &Context, paging: &Paging) -> Result<NodeQuery> {
+fn node_query(
+    query: &Query,
+    context: &Context,
+    paging: &Paging,
+    place: &Place<'_>,
+) -> Result<NodeQuery> {
     if let Some(key) = &paging.sort_key {
         fields::check_version(context, key)?;
     }
@@ -245,7 +302,7 @@ fn node_query(query: &Query, context: &Context, paging: &Paging) -> Result<NodeQ
         include_children: query.bool("include_children")?.unwrap_or(false),
         instance_uuid: query.uuid("instance_uuid")?,
         instance_name: text("instance_name"),
-        chassis_uuid: query.uuid("chassis_uuid")?,
+        chassis_uuid: place.chassis.or(query.uuid("chassis_uuid")?),
         sort_key: paging.sort_key.clone(),
         sort_dir: paging.sort_dir,
         marker: paging.marker,

@@ -31,6 +31,8 @@ use crate::error::Result;
 use crate::ports;
 use crate::version::since;
 
+pub(crate) use list::of_chassis;
+
 /// Routes of this folder.
 pub(crate) fn router() -> Router<ApiState> {
     Router::new()

@@ -15,17 +15,12 @@ use wrought_store::Node;
 
 use crate::ApiState;
 use crate::again::Attempts;
-use crate::body;
 use crate::context::Context;
 use crate::error::ApiError;
 use crate::error::Result;
 use crate::links;
+use crate::traits;
 use crate::version::since;
-
-/// Traits of one node, at most.
-const MOST: usize = 50;
-/// What standard traits begin with, beside `CUSTOM_`.
-const NAMESPACES: [&str; 5] = ["CUSTOM_", "COMPUTE_", "HW_", "MISC_", "STORAGE_"];
 
 /// Lists them.
 pub(crate) async fn list(
@@ -44,20 +39,7 @@ pub(crate) async fn replace(
     Path(ident): Path<String>,
     request: Request,
 ) -> Result<StatusCode> {
-    let (parts, body) = request.into_parts();
-    let given = body::object(&parts.headers, body, body::ORDINARY).await?;
-    body::only(&given, &["traits"])?;
-    let Some(Value::Array(items)) = given.get("traits") else {
-        return Err(ApiError::bad_request("Expected an array for traits"));
-    };
-    let mut traits = Vec::new();
-    for item in items {
-        let name = item
-            .as_str()
-            .ok_or_else(|| ApiError::bad_request("Expected strings in traits"))?;
-        check(name)?;
-        traits.push(name.to_owned());
-    }
+    let traits = traits::read(request).await?;
     store(&state, &context, &ident, |_| Ok(traits.clone())).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -79,16 +61,8 @@ pub(crate) async fn add(
     Path((ident, name)): Path<(String, String)>,
     request: Request,
 ) -> Result<Response> {
-    let (parts, body) = request.into_parts();
-    if body::maybe_json(&parts.headers, body, body::ORDINARY)
-        .await?
-        .is_some()
-    {
-        return Err(ApiError::bad_request(
-            "No body is expected when adding a trait",
-        ));
-    }
-    check(&name)?;
+    traits::no_body(request).await?;
+    traits::check(&name)?;
     let node = store(&state, &context, &ident, |node| {
         let mut traits = node.traits.clone();
         traits.push(name.clone());
@@ -135,14 +109,7 @@ async fn store(
     let mut attempts = Attempts::default();
     loop {
         let mut node = find(state, context, ident).await?;
-        let mut traits = wanted(&node)?;
-        traits.sort();
-        traits.dedup();
-        if traits.len() > MOST {
-            return Err(ApiError::bad_request(format!(
-                "A node has at most {MOST} traits"
-            )));
-        }
+        let traits = traits::ordered(wanted(&node)?)?;
         let uuid = node.uuid;
         if traits == node.traits {
             return Ok(uuid);
@@ -156,18 +123,5 @@ async fn store(
                 return Ok(uuid);
             }
         }
-    }
-}
-
-fn check(name: &str) -> Result<()> {
-    let word = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
-    let rest = NAMESPACES
-        .iter()
-        .find_map(|namespace| name.strip_prefix(namespace));
-    match rest {
-        Some(rest) if !rest.is_empty() && name.len() <= 255 && rest.chars().all(word) => Ok(()),
-        _ => Err(ApiError::bad_request(format!(
-            "Schema error for trait: '{name}' is neither a standard trait nor does it match '^CUSTOM_[A-Z0-9_]+$'"
-        ))),
     }
 }

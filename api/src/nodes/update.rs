@@ -6,6 +6,7 @@ use axum::extract::Request;
 use axum::extract::State;
 use serde_json::Map;
 use serde_json::Value;
+use wrought_store::Chassis;
 use wrought_store::Node;
 use wrought_wire::state::ProvisionState;
 
@@ -149,9 +150,16 @@ fn apply(node: &mut Node, patch: &Patch, context: &Context) -> Result<Vec<String
     Ok(changed)
 }
 
-/// Follows references from a node to other things: the parent is stored by
-/// UUID and must be another node.
+/// Follows references from a node to other things: the chassis must be there;
+/// the parent is stored by UUID and must be another node.
 pub(crate) async fn settle(state: &ApiState, context: &Context, node: &mut Node) -> Result<()> {
+    if let Some(chassis) = node.chassis_uuid
+        && state.store.row::<Chassis>(chassis).await?.is_none()
+    {
+        return Err(ApiError::bad_request(format!(
+            "Chassis {chassis} could not be found."
+        )));
+    }
     let Some(parent) = &node.parent_node else {
         return Ok(());
     };

@@ -6,15 +6,17 @@ use serde_json::json;
 use wrought_store::Port;
 
 use super::mac;
-use crate::body;
 use crate::error::ApiError;
 use crate::error::Result;
+use crate::value::Noun;
+
+pub(super) const PORT: Noun = Noun("port");
 
 /// The value of a field that can be changed.
 pub(crate) fn get(port: &Port, field: &str) -> Value {
     match field {
         "address" => json!(port.address),
-        "available_for_dynamic_portgroup" => Value::Bool(true),
+        "available_for_dynamic_portgroup" => json!(port.available_for_dynamic_portgroup),
         "category" => json!(port.category),
         "description" => json!(port.description),
         "extra" => json!(port.extra),
@@ -23,6 +25,7 @@ pub(crate) fn get(port: &Port, field: &str) -> Value {
         "name" => json!(port.name),
         "node_uuid" => json!(port.node_uuid),
         "physical_network" => json!(port.physical_network),
+        "portgroup_uuid" => json!(port.portgroup_uuid),
         "pxe_enabled" => json!(port.pxe_enabled),
         "vendor" => json!(port.vendor),
         _ => Value::Null,
@@ -33,39 +36,29 @@ pub(crate) fn get(port: &Port, field: &str) -> Value {
 pub(crate) fn set(port: &mut Port, field: &str, value: Value) -> Result<()> {
     match field {
         "address" => port.address = address(&value)?,
-        "available_for_dynamic_portgroup" => match boolean(field, &value, true)? {
-            true => {}
-            false => {
-                return Err(bad(
-                    field,
-                    "portgroups are not offered, so only true is possible",
-                ));
-            }
-        },
-        "category" => port.category = text(field, value, 80)?,
-        "description" => port.description = text(field, value, 255)?,
-        "extra" => port.extra = object(field, value)?,
-        "is_smartnic" => port.is_smartnic = boolean(field, &value, false)?,
+        "available_for_dynamic_portgroup" => {
+            port.available_for_dynamic_portgroup = PORT.boolean(field, &value)?.unwrap_or(true);
+        }
+        "category" => port.category = PORT.text(field, value, 80)?,
+        "description" => port.description = PORT.text(field, value, 255)?,
+        "extra" => port.extra = PORT.object(field, value)?,
+        "is_smartnic" => port.is_smartnic = PORT.boolean(field, &value)?.unwrap_or(false),
         "local_link_connection" => port.local_link_connection = link(field, value)?,
-        "name" => port.name = text(field, value, 255)?.filter(|name| !name.is_empty()),
+        "name" => {
+            port.name = PORT
+                .text(field, value, 255)?
+                .filter(|name| !name.is_empty())
+        }
         "physical_network" => {
-            port.physical_network = text(field, value, 64)?;
+            port.physical_network = PORT.text(field, value, 64)?;
             if port.physical_network.as_deref() == Some("") {
-                return Err(bad(field, "must not be empty"));
+                return Err(PORT.bad(field, "must not be empty"));
             }
         }
-        "portgroup_uuid" => match value {
-            Value::Null => {}
-            other => {
-                return Err(bad(
-                    field,
-                    &format!("Portgroup {other} could not be found."),
-                ));
-            }
-        },
-        "pxe_enabled" => port.pxe_enabled = boolean(field, &value, true)?,
-        "vendor" => port.vendor = text(field, value, 32)?,
-        _ => return Err(bad(field, "cannot be changed")),
+        "portgroup_uuid" => port.portgroup_uuid = PORT.uuid(field, &value)?,
+        "pxe_enabled" => port.pxe_enabled = PORT.boolean(field, &value)?.unwrap_or(true),
+        "vendor" => port.vendor = PORT.text(field, value, 32)?,
+        _ => return Err(PORT.bad(field, "cannot be changed")),
     }
     Ok(())
 }
@@ -74,7 +67,7 @@ pub(crate) fn set(port: &mut Port, field: &str, value: Value) -> Result<()> {
 pub(crate) fn check(port: &Port) -> Result<()> {
     let has = |key: &str| port.local_link_connection.contains_key(key);
     if port.is_smartnic && !(has("hostname") && has("port_id")) {
-        return Err(bad(
+        return Err(PORT.bad(
             "local_link_connection",
             "a smart NIC needs hostname and port_id",
         ));
@@ -82,57 +75,13 @@ pub(crate) fn check(port: &Port) -> Result<()> {
     Ok(())
 }
 
-fn bad(field: &str, problem: &str) -> ApiError {
-    ApiError::bad_request(format!("Schema error for port: {field}: {problem}"))
-}
-
-fn mismatch(field: &str, expected: &str, value: &Value) -> ApiError {
-    bad(
-        field,
-        &format!("expected {expected}, found {}", body::kind(value)),
-    )
-}
-
 fn address(value: &Value) -> Result<String> {
     let text = value
         .as_str()
-        .ok_or_else(|| mismatch("address", "a MAC address", value))?;
+        .ok_or_else(|| PORT.mismatch("address", "a MAC address", value))?;
     mac(text).ok_or_else(|| {
         ApiError::bad_request(format!("Expected valid MAC address for address: {text}"))
     })
-}
-
-fn text(field: &str, value: Value, longest: usize) -> Result<Option<String>> {
-    match value {
-        Value::Null => Ok(None),
-        Value::String(text) if text.chars().count() <= longest => Ok(Some(text)),
-        Value::String(_) => Err(bad(field, &format!("longer than {longest} characters"))),
-        other => Err(mismatch(field, "a string or null", &other)),
-    }
-}
-
-fn boolean(field: &str, value: &Value, default: bool) -> Result<bool> {
-    match value {
-        Value::Null => Ok(default),
-        Value::Bool(flag) => Ok(*flag),
-        Value::String(word) => match word.trim().to_ascii_lowercase().as_str() {
-            "true" | "1" | "yes" | "on" | "t" | "y" => Ok(true),
-            "false" | "0" | "no" | "off" | "f" | "n" => Ok(false),
-            _ => Err(bad(
-                field,
-                &format!("expected true or false, found {word:?}"),
-            )),
-        },
-        other => Err(mismatch(field, "true or false", other)),
-    }
-}
-
-fn object(field: &str, value: Value) -> Result<Map<String, Value>> {
-    match value {
-        Value::Null => Ok(Map::new()),
-        Value::Object(object) => Ok(object),
-        other => Err(mismatch(field, "an object", &other)),
-    }
 }
 
 /// Switch and port that the NIC hangs on: nothing, a switch port, a smart NIC,
@@ -145,12 +94,12 @@ fn link(field: &str, value: Value) -> Result<Map<String, Value>> {
         "switch_id",
         "switch_info",
     ];
-    let mut link = object(field, value)?;
+    let mut link = PORT.object(field, value)?;
     if let Some(key) = link.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        return Err(bad(field, &format!("additional property {key:?}")));
+        return Err(PORT.bad(field, &format!("additional property {key:?}")));
     }
     if let Some((key, value)) = link.iter().find(|(_, value)| !value.is_string()) {
-        return Err(mismatch(&format!("{field}.{key}"), "a string", value));
+        return Err(PORT.mismatch(&format!("{field}.{key}"), "a string", value));
     }
     let has = |key: &str| link.contains_key(key);
     let unmanaged = link
@@ -158,7 +107,7 @@ fn link(field: &str, value: Value) -> Result<Map<String, Value>> {
         .is_some_and(|kind| kind == "unmanaged");
     let whole = has("port_id") && (has("switch_id") || has("hostname"));
     if !(link.is_empty() || unmanaged || whole) {
-        return Err(bad(
+        return Err(PORT.bad(
             field,
             "expected switch_id and port_id, or hostname and port_id, or network_type unmanaged",
         ));
@@ -169,7 +118,7 @@ fn link(field: &str, value: Value) -> Result<Map<String, Value>> {
             (Some(mac), _) => mac,
             (None, true) => id.to_ascii_lowercase(),
             (None, false) => {
-                return Err(bad(
+                return Err(PORT.bad(
                     field,
                     "switch_id is neither a MAC address nor a datapath id",
                 ));

@@ -119,7 +119,7 @@ async fn run(
     };
     let wanted = port_query(state, context, &query, &paging, node).await?;
     let ports = match &wanted {
-        Some(wanted) => state.store.list_ports(wanted).await?,
+        Some(wanted) => state.store.rows(wanted, &paging.page()).await?,
         None => Vec::new(),
     };
     let shown: Vec<Value> = ports
@@ -185,9 +185,6 @@ async fn port_query(
             .collect(),
         conductor_groups,
         description_contains: query.text("description_contains").map(str::to_owned),
-        sort_key: paging.sort_key.clone(),
-        sort_dir: paging.sort_dir,
-        marker: paging.marker,
-        limit: Some(paging.limit),
+        portgroup_uuid: None,
     }))
 }

@@ -9,7 +9,6 @@ use axum::http::Uri;
 use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
 use axum::response::Response;
-use jiff::Timestamp;
 use serde_json::Map;
 use serde_json::Value;
 use uuid::Uuid;
@@ -60,7 +59,8 @@ pub(crate) async fn create(
             "Schema error for port: 'address' is a required property",
         ));
     }
-    let mut port = empty(uuid, node_uuid);
+    let mut port = Port::new(node_uuid, "");
+    port.uuid = uuid;
     for (key, value) in given {
         change::set(&mut port, &key, value)?;
     }
@@ -223,24 +223,4 @@ async fn node(state: &ApiState, context: &Context, given: &mut Map<String, Value
         .await
         .map_err(ApiError::into_bad_request)?;
     Ok(node.uuid)
-}
-
-fn empty(uuid: Uuid, node_uuid: Uuid) -> Port {
-    Port {
-        uuid,
-        address: String::new(),
-        node_uuid,
-        name: None,
-        description: None,
-        extra: Map::new(),
-        internal_info: Map::new(),
-        local_link_connection: Map::new(),
-        pxe_enabled: true,
-        physical_network: None,
-        is_smartnic: false,
-        vendor: None,
-        category: None,
-        created_at: Timestamp::now(),
-        updated_at: None,
-    }
 }

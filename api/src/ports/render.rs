@@ -50,8 +50,8 @@ fn field(port: &Port, field: &str) -> Value {
         "description" => json!(port.description),
         "vendor" => json!(port.vendor),
         "category" => json!(port.category),
-        // Portgroups are not built yet: every port is free for them.
-        "available_for_dynamic_portgroup" => Value::Bool(true),
+        "available_for_dynamic_portgroup" => json!(port.available_for_dynamic_portgroup),
+        "portgroup_uuid" => json!(port.portgroup_uuid),
         _ => Value::Null,
     }
 }

@@ -300,7 +300,7 @@ async fn bodies_and_methods_are_bounded() {
         .await;
     assert_eq!(refused.status, 405);
     assert!(refused.headers.contains_key("allow"));
-    assert!(api.get("/chassis/").await.fault().contains("/v1/chassis"));
+    assert!(api.get("/things/").await.fault().contains("/v1/things"));
     let head = api.call("latest", "HEAD", "/v1/nodes", Value::Null).await;
     assert_eq!((head.status, head.text.as_str()), (200, ""));
     for path in ["/nodes/", "/v1/nodes/", "/nodes"] {

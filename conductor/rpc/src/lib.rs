@@ -18,9 +18,11 @@ use wrought_wire::state::PowerTarget;
 use wrought_wire::state::Verb;
 
 pub mod error;
+pub mod record;
 
 pub use error::Error;
 pub use error::Kind;
+pub use record::Record;
 
 /// Outcome of a call.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -130,4 +132,10 @@ pub trait Conductor: Send + Sync {
     async fn update_port(&self, port: Port) -> Result<Port>;
     /// Deletes a port.
     async fn destroy_port(&self, port: Uuid) -> Result<()>;
+    /// Stores a new record; gives it as it was stored.
+    async fn create_record(&self, record: Record) -> Result<Record>;
+    /// Stores a changed record; [`Kind::Stale`] as for a node.
+    async fn update_record(&self, record: Record) -> Result<Record>;
+    /// Deletes a record.
+    async fn destroy_record(&self, record: Record) -> Result<()>;
 }

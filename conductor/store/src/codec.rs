@@ -27,7 +27,7 @@ pub(crate) fn micros(time: Timestamp) -> Timestamp {
 
 /// A value on its way into a column.
 #[derive(Debug, Clone)]
-pub(crate) enum Cell {
+pub enum Cell {
     /// TEXT.
     Text(Option<String>),
     /// BIGINT.
@@ -63,6 +63,16 @@ impl Cell {
     /// become JSON.
     pub(crate) fn json<T: Serialize>(value: &T) -> Self {
         Self::Text(serde_json::to_string(value).ok())
+    }
+}
+
+impl std::fmt::Display for Cell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text(Some(text)) => f.write_str(text),
+            Self::Int(Some(number)) => number.fmt(f),
+            Self::Text(None) | Self::Int(None) => Ok(()),
+        }
     }
 }
 

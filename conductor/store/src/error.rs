@@ -27,13 +27,41 @@ pub enum Error {
         /// The UUID.
         uuid: Uuid,
     },
-    /// Another port has the MAC address.
-    #[error("a port with the MAC address {address} exists already (port {port})")]
+    /// Another port or portgroup has the MAC address.
+    #[error("a {what} with the MAC address {address} exists already ({what} {other})")]
     DuplicateAddress {
+        /// "port" or "portgroup".
+        what: &'static str,
         /// The address.
         address: String,
-        /// The port that has it.
-        port: Uuid,
+        /// The row that has it.
+        other: Uuid,
+    },
+    /// Another row has values that only one may have together.
+    #[error("a {what} with {values} exists already ({other})")]
+    Duplicate {
+        /// "volume connector", "volume target"…
+        what: &'static str,
+        /// The values with their names.
+        values: String,
+        /// The row that has them.
+        other: Uuid,
+    },
+    /// The row changed after it was read.
+    #[error("{what} {uuid} was changed after it was read: read it again")]
+    Changed {
+        /// "port", "chassis"…
+        what: &'static str,
+        /// Which.
+        uuid: Uuid,
+    },
+    /// Others refer to the row, so that it cannot be deleted.
+    #[error("{what} {uuid} is still in use")]
+    InUse {
+        /// "portgroup", "chassis"…
+        what: &'static str,
+        /// Which.
+        uuid: Uuid,
     },
     /// Another node is associated with the instance.
     #[error("instance {instance} is already associated with node {node}")]

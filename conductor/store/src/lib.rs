@@ -10,7 +10,9 @@
 //! * Commits survive a power cut (`synchronous=FULL`).
 //! * Times are kept in microseconds: what is finer is cut off.
 
+pub mod chassis;
 pub mod conductor;
+pub mod deploy_template;
 pub mod error;
 pub mod heartbeat;
 pub mod history;
@@ -19,6 +21,10 @@ pub mod lock;
 pub mod node;
 pub mod page;
 pub mod port;
+pub mod portgroup;
+pub mod row;
+pub mod runbook;
+pub mod volume;
 
 mod codec;
 mod migrate;
@@ -29,7 +35,9 @@ mod writer;
 #[cfg(test)]
 mod testing;
 
+pub use chassis::Chassis;
 pub use conductor::Conductor;
+pub use deploy_template::DeployTemplate;
 pub use error::Error;
 pub use error::Result;
 pub use history::HistoryEntry;
@@ -43,6 +51,14 @@ pub use node::query::NodeQuery;
 pub use page::SortDir;
 pub use port::Port;
 pub use port::query::PortQuery;
+pub use portgroup::Portgroup;
+pub use portgroup::PortgroupQuery;
+pub use row::Filter;
+pub use row::PageQuery;
+pub use row::Row;
+pub use runbook::Runbook;
+pub use volume::VolumeConnector;
+pub use volume::VolumeTarget;
 
 /// The database. A clone is another handle on the same one.
 #[derive(Clone)]

@@ -189,3 +189,15 @@ pub(crate) fn contains(
     select.push(format_args!(" AND LOWER({column}) LIKE LOWER("));
     select.push_bind(pattern).push(") ESCAPE '\\'");
 }
+
+/// Appends the condition that a row's node is in one of the shards and in one
+/// of the conductor groups; an empty list is no condition.
+pub(crate) fn of_nodes(select: &mut QueryBuilder<Sqlite>, shards: &[String], groups: &[String]) {
+    if shards.is_empty() && groups.is_empty() {
+        return;
+    }
+    select.push(" AND node_uuid IN (SELECT uuid FROM nodes WHERE 1 = 1");
+    within(select, "shard", shards.iter().cloned());
+    within(select, "conductor_group", groups.iter().cloned());
+    select.push(")");
+}

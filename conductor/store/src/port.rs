@@ -11,6 +11,8 @@ use serde_json::Map;
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::codec;
+
 /// One port. Field names are the API's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Port {
@@ -20,6 +22,8 @@ pub struct Port {
     pub address: String,
     /// The node that has it.
     pub node_uuid: Uuid,
+    /// The portgroup that it is part of (1.24).
+    pub portgroup_uuid: Option<Uuid>,
     /// Optional unique name (1.88).
     pub name: Option<String>,
     /// Free text (1.97).
@@ -40,8 +44,35 @@ pub struct Port {
     pub vendor: Option<String>,
     /// Category (1.101).
     pub category: Option<String>,
+    /// Whether a portgroup that is made on demand may take it (1.111).
+    pub available_for_dynamic_portgroup: bool,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Option<Timestamp>,
+}
+
+impl Port {
+    /// A new port of a node, with what holds without settings.
+    pub fn new(node_uuid: Uuid, address: impl Into<String>) -> Self {
+        Self {
+            uuid: Uuid::new_v4(),
+            address: address.into(),
+            node_uuid,
+            portgroup_uuid: None,
+            name: None,
+            description: None,
+            extra: Map::new(),
+            internal_info: Map::new(),
+            local_link_connection: Map::new(),
+            pxe_enabled: true,
+            physical_network: None,
+            is_smartnic: false,
+            vendor: None,
+            category: None,
+            available_for_dynamic_portgroup: true,
+            created_at: codec::now(),
+            updated_at: None,
+        }
+    }
 }

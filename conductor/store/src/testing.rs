@@ -80,21 +80,5 @@ pub(crate) async fn stored(store: &Store, name: &str) -> Node {
 
 /// A port of the node.
 pub(crate) fn port(node: Uuid, address: &str) -> Port {
-    Port {
-        uuid: Uuid::new_v4(),
-        address: address.to_owned(),
-        node_uuid: node,
-        name: None,
-        description: None,
-        extra: Map::new(),
-        internal_info: Map::new(),
-        local_link_connection: Map::new(),
-        pxe_enabled: true,
-        physical_network: None,
-        is_smartnic: false,
-        vendor: None,
-        category: None,
-        created_at: codec::now(),
-        updated_at: None,
-    }
+    Port::new(node, address)
 }

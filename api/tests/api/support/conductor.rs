@@ -15,12 +15,14 @@ use wrought_rpc::Driver;
 use wrought_rpc::Error;
 use wrought_rpc::Kind;
 use wrought_rpc::ProvisionRequest;
+use wrought_rpc::Record;
 use wrought_rpc::Result;
 use wrought_rpc::Validation;
 use wrought_store::Lease;
 use wrought_store::LockError;
 use wrought_store::Node;
 use wrought_store::Port;
+use wrought_store::Row;
 use wrought_store::Store;
 use wrought_store::node::INTERFACE_KINDS;
 use wrought_wire::heartbeat::Heartbeat;
@@ -37,11 +39,29 @@ pub(crate) struct Fake {
 fn from_store(error: wrought_store::Error) -> Error {
     use wrought_store::Error as E;
     match error {
-        E::DuplicateName { .. } | E::DuplicateUuid { .. } | E::DuplicateAddress { .. } => {
-            Error::new(Kind::Conflict, error.to_string())
+        E::DuplicateName { .. }
+        | E::DuplicateUuid { .. }
+        | E::DuplicateAddress { .. }
+        | E::Duplicate { .. } => Error::new(Kind::Conflict, error.to_string()),
+        E::Changed { .. } => Error::new(Kind::Stale, error.to_string()),
+        E::NotFound { .. } | E::InUse { .. } => {
+            Error::new(Kind::InvalidParameter, error.to_string())
         }
         other => Error::new(Kind::Internal, other.to_string()),
     }
+}
+
+macro_rules! each {
+    ($record:expr, $one:ident => $done:expr) => {
+        match $record {
+            Record::Chassis($one) => $done,
+            Record::DeployTemplate($one) => $done,
+            Record::Portgroup($one) => $done,
+            Record::Runbook($one) => $done,
+            Record::VolumeConnector($one) => $done,
+            Record::VolumeTarget($one) => $done,
+        }
+    };
 }
 
 impl Fake {
@@ -210,4 +230,22 @@ impl Conductor for Fake {
     async fn destroy_port(&self, port: Uuid) -> Result<()> {
         self.store.destroy_port(port).await.map_err(from_store)
     }
+
+    async fn create_record(&self, record: Record) -> Result<Record> {
+        each!(&record, one => self.store.insert(one).await.map_err(from_store)?);
+        Ok(record)
+    }
+
+    async fn update_record(&self, mut record: Record) -> Result<Record> {
+        each!(&mut record, one => self.store.save(one).await.map_err(from_store)?);
+        Ok(record)
+    }
+
+    async fn destroy_record(&self, record: Record) -> Result<()> {
+        each!(record, one => remove(&self.store, one).await)
+    }
+}
+
+async fn remove<R: Row>(store: &Store, one: R) -> Result<()> {
+    store.remove::<R>(one.uuid()).await.map_err(from_store)
 }

@@ -43,23 +43,9 @@ fn node(uuid: &str, name: Option<&str>, state: ProvisionState) -> Node {
 }
 
 fn port(uuid: &str, node: &str, address: &str) -> Port {
-    Port {
-        uuid: uuid.parse().unwrap(),
-        address: address.to_owned(),
-        node_uuid: node.parse().unwrap(),
-        name: None,
-        description: None,
-        extra: Map::new(),
-        internal_info: Map::new(),
-        local_link_connection: Map::new(),
-        pxe_enabled: true,
-        physical_network: None,
-        is_smartnic: false,
-        vendor: None,
-        category: None,
-        created_at: Timestamp::now(),
-        updated_at: None,
-    }
+    let mut port = Port::new(node.parse().unwrap(), address);
+    port.uuid = uuid.parse().unwrap();
+    port
 }
 
 /// Fills the database.

@@ -5,22 +5,22 @@ use sqlx::Sqlite;
 use uuid::Uuid;
 
 use super::Port;
-use super::table;
 use crate::Error;
 use crate::Result;
 use crate::Store;
 use crate::codec::Columns;
 use crate::node::Node;
 use crate::page;
-use crate::page::Listed;
-use crate::page::Page;
-use crate::page::SortDir;
+use crate::row::Filter;
+use crate::row::PageQuery;
 
-/// Which ports are wanted, and which page of them.
+/// Which ports are wanted.
 #[derive(Debug, Clone, Default)]
 pub struct PortQuery {
     /// Of this node.
     pub node_uuid: Option<Uuid>,
+    /// In this portgroup.
+    pub portgroup_uuid: Option<Uuid>,
     /// With this MAC address, in any case.
     pub address: Option<String>,
     /// Of nodes in one of these shards; empty: any.
@@ -29,45 +29,15 @@ pub struct PortQuery {
     pub conductor_groups: Vec<String>,
     /// Text that the description contains, whatever the case.
     pub description_contains: Option<String>,
-    /// Column to sort by; none: the order of creation.
-    pub sort_key: Option<String>,
-    /// Direction.
-    pub sort_dir: SortDir,
-    /// Go on after this port.
-    pub marker: Option<Uuid>,
-    /// At most so many.
-    pub limit: Option<u32>,
 }
-
-const LISTED: Listed = Listed {
-    table: "ports",
-    what: "port",
-    sortable: table::SORTABLE,
-};
 
 /// Addresses looked up at once; a machine has fewer NICs.
 const ADDRESSES: usize = 256;
 
 impl Store {
-    /// The ports that the query asks for.
+    /// All ports that the query asks for.
     pub async fn list_ports(&self, query: &PortQuery) -> Result<Vec<Port>> {
-        let query = query.clone();
-        self.read(move |db| {
-            Box::pin(async move {
-                let mut select = QueryBuilder::<Sqlite>::new(table::SELECT.as_str());
-                filter(&mut select, &query);
-                let page = Page {
-                    sort_key: query.sort_key.as_deref(),
-                    sort_dir: query.sort_dir,
-                    marker: query.marker,
-                    limit: query.limit,
-                };
-                LISTED.paged(db, &mut select, &page).await?;
-                let rows = select.build().fetch_all(db).await?;
-                rows.iter().map(table::read).collect()
-            })
-        })
-        .await
+        self.rows(query, &PageQuery::default()).await
     }
 
     /// The one node that has ports with any of the MAC addresses (the first
@@ -104,28 +74,17 @@ impl Store {
     }
 }
 
-fn filter(select: &mut QueryBuilder<Sqlite>, query: &PortQuery) {
-    select.push(" WHERE 1 = 1");
-    page::equal(
-        select,
-        "node_uuid",
-        query.node_uuid.map(|uuid| uuid.to_string()),
-    );
-    page::equal(
-        select,
-        "address",
-        query.address.as_ref().map(|text| text.to_lowercase()),
-    );
-    page::contains(select, "description", query.description_contains.as_ref());
-    if !query.shard.is_empty() || !query.conductor_groups.is_empty() {
-        select.push(" AND node_uuid IN (SELECT uuid FROM nodes WHERE 1 = 1");
-        page::within(select, "shard", query.shard.iter().cloned());
-        page::within(
-            select,
-            "conductor_group",
-            query.conductor_groups.iter().cloned(),
-        );
-        select.push(")");
+impl Filter for PortQuery {
+    type Row = Port;
+
+    fn push(&self, select: &mut QueryBuilder<Sqlite>) {
+        let text = |uuid: Option<Uuid>| uuid.map(|uuid| uuid.to_string());
+        page::equal(select, "node_uuid", text(self.node_uuid));
+        page::equal(select, "portgroup_uuid", text(self.portgroup_uuid));
+        let address = self.address.as_ref().map(|text| text.to_lowercase());
+        page::equal(select, "address", address);
+        page::contains(select, "description", self.description_contains.as_ref());
+        page::of_nodes(select, &self.shard, &self.conductor_groups);
     }
 }
 
@@ -133,6 +92,7 @@ fn filter(select: &mut QueryBuilder<Sqlite>, query: &PortQuery) {
 mod tests {
     use super::PortQuery;
     use crate::Error;
+    use crate::PageQuery;
     use crate::SortDir;
     use crate::Store;
     use crate::testing;
@@ -193,16 +153,6 @@ mod tests {
                 description_contains: Some("link".to_owned()),
                 ..base()
             },
-            PortQuery {
-                sort_key: Some("address".to_owned()),
-                sort_dir: SortDir::Desc,
-                limit: Some(1),
-                ..base()
-            },
-            PortQuery {
-                marker: Some(ports[1].uuid),
-                ..base()
-            },
         ];
         for query in of_b {
             assert_eq!(
@@ -210,6 +160,22 @@ mod tests {
                 ["02:00:00:00:00:03"],
                 "{query:?}"
             );
+        }
+
+        let last = PageQuery {
+            sort_key: Some("address".to_owned()),
+            sort_dir: SortDir::Desc,
+            limit: Some(1),
+            ..PageQuery::default()
+        };
+        let after = PageQuery {
+            marker: Some(ports[1].uuid),
+            ..PageQuery::default()
+        };
+        for page in [last, after] {
+            let found = store.rows(&base(), &page).await.unwrap();
+            assert_eq!(found.len(), 1, "{page:?}");
+            assert_eq!(found[0].address, "02:00:00:00:00:03", "{page:?}");
         }
 
         let find = async |list: &[&str]| {

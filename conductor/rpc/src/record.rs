@@ -1,0 +1,61 @@
+//! Records that a conductor keeps in one and the same way.
+
+use serde::Deserialize;
+use serde::Serialize;
+use wrought_store::Chassis;
+use wrought_store::DeployTemplate;
+use wrought_store::Portgroup;
+use wrought_store::Runbook;
+use wrought_store::VolumeConnector;
+use wrought_store::VolumeTarget;
+
+macro_rules! records {
+    ($($kind:ident: $name:literal,)*) => {
+        /// One record of any kind.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "kind", content = "record")]
+        pub enum Record {
+            $(
+                #[doc = concat!("A ", $name, ".")]
+                $kind($kind),
+            )*
+        }
+
+        impl Record {
+            /// What it is, for messages.
+            pub fn kind(&self) -> &'static str {
+                match self {
+                    $(Self::$kind(_) => $name,)*
+                }
+            }
+        }
+
+        $(
+            impl From<$kind> for Record {
+                fn from(record: $kind) -> Self {
+                    Self::$kind(record)
+                }
+            }
+
+            impl TryFrom<Record> for $kind {
+                type Error = Record;
+
+                fn try_from(record: Record) -> Result<Self, Record> {
+                    match record {
+                        Record::$kind(record) => Ok(record),
+                        other => Err(other),
+                    }
+                }
+            }
+        )*
+    };
+}
+
+records! {
+    Chassis: "chassis",
+    DeployTemplate: "deploy template",
+    Portgroup: "portgroup",
+    Runbook: "runbook",
+    VolumeConnector: "volume connector",
+    VolumeTarget: "volume target",
+}
