@@ -3,9 +3,7 @@
 use axum::Json;
 use axum::Router;
 use axum::extract::Path;
-use axum::extract::Request;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::http::Uri;
 use axum::response::Response;
 use axum::routing::get;
@@ -30,6 +28,7 @@ impl Resource for Chassis {
     const TITLE: &'static str = "Chassis";
     const PATH: &'static str = "chassis";
     const PLURAL: &'static str = "chassis";
+    const SINCE: u16 = 1;
     const FIELDS: &'static [Field] = &[
         ("uuid", 1),
         ("created_at", 1),
@@ -39,7 +38,6 @@ impl Resource for Chassis {
     ];
     const BRIEF: &'static [&'static str] = &["uuid", "description"];
     const CHANGEABLE: &'static [&'static str] = &["description", "extra"];
-    const NAMES: Option<u16> = None;
     const REQUIRED: &'static [&'static str] = &[];
 
     fn get(&self, field: &str) -> Value {
@@ -68,57 +66,21 @@ impl Resource for Chassis {
 
 /// Routes of this file.
 pub(crate) fn router() -> Router<ApiState> {
-    Router::new()
-        .route("/v1/chassis", get(list).post(create))
+    resource::routes::<Chassis>()
+        .route("/v1/chassis", get(list))
         .route("/v1/chassis/detail", get(detail))
-        .route("/v1/chassis/{uuid}", get(show).patch(update).delete(delete))
-        .route("/v1/chassis/{uuid}/nodes", get(nodes_list))
-        .route("/v1/chassis/{uuid}/nodes/detail", get(nodes_detail))
+        .route("/v1/chassis/{ident}/nodes", get(nodes_list))
+        .route("/v1/chassis/{ident}/nodes/detail", get(nodes_detail))
 }
 
 async fn list(State(state): State<ApiState>, context: Context, uri: Uri) -> Result<Json<Value>> {
     let listing = Listing::read::<Chassis>(&uri, &context, &[], "chassis")?;
-    listing.run(&state, &context, Some(ChassisQuery)).await
+    listing.run(&state, &context, ChassisQuery).await
 }
 
 async fn detail(State(state): State<ApiState>, context: Context, uri: Uri) -> Result<Json<Value>> {
     let listing = Listing::read::<Chassis>(&uri, &context, &[], "chassis/detail")?;
-    listing.run(&state, &context, Some(ChassisQuery)).await
-}
-
-async fn create(
-    State(state): State<ApiState>,
-    context: Context,
-    request: Request,
-) -> Result<Response> {
-    resource::create::<Chassis>(&state, &context, request).await
-}
-
-async fn show(
-    State(state): State<ApiState>,
-    context: Context,
-    Path(ident): Path<String>,
-    uri: Uri,
-) -> Result<Json<Value>> {
-    resource::show::<Chassis>(&state, &context, &uri, &ident).await
-}
-
-async fn update(
-    State(state): State<ApiState>,
-    context: Context,
-    Path(ident): Path<String>,
-    request: Request,
-) -> Result<Json<Value>> {
-    resource::update::<Chassis>(&state, &context, request, &ident).await
-}
-
-async fn delete(
-    State(state): State<ApiState>,
-    context: Context,
-    Path(ident): Path<String>,
-    uri: Uri,
-) -> Result<StatusCode> {
-    resource::delete::<Chassis>(&state, &context, &uri, &ident).await
+    listing.run(&state, &context, ChassisQuery).await
 }
 
 async fn nodes_list(

@@ -2,12 +2,8 @@
 
 use axum::Json;
 use axum::Router;
-use axum::extract::Path;
-use axum::extract::Request;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::http::Uri;
-use axum::response::Response;
 use axum::routing::get;
 use serde_json::Value;
 use serde_json::json;
@@ -26,13 +22,15 @@ use crate::resource::Resource;
 use crate::steps;
 use crate::traits;
 use crate::value::Noun;
-use crate::version::since::DEPLOY_TEMPLATES;
+use crate::version::since;
 
 impl Resource for DeployTemplate {
     const NOUN: Noun = Noun("template");
     const TITLE: &'static str = "Deploy template";
     const PATH: &'static str = "deploy_templates";
     const PLURAL: &'static str = "deploy_templates";
+    const SINCE: u16 = since::DEPLOY_TEMPLATES;
+    const REFUSES_METHOD: bool = true;
     const FIELDS: &'static [Field] = &[
         ("uuid", 1),
         ("created_at", 1),
@@ -43,7 +41,7 @@ impl Resource for DeployTemplate {
     ];
     const BRIEF: &'static [&'static str] = &["uuid", "name"];
     const CHANGEABLE: &'static [&'static str] = &["extra", "name", "steps"];
-    const NAMES: Option<u16> = Some(1);
+    const NAMES: Option<u16> = Some(since::DEPLOY_TEMPLATES);
     const REQUIRED: &'static [&'static str] = &["name", "steps"];
 
     fn get(&self, field: &str) -> Value {
@@ -80,62 +78,20 @@ impl Resource for DeployTemplate {
     }
 
     fn show(&self, field: &str) -> Value {
-        mask::masked_value(&self.get(field))
+        match field {
+            "steps" => mask::masked_value(&json!(self.steps)),
+            _ => self.get(field),
+        }
     }
 }
 
 /// Routes of this file.
 pub(crate) fn router() -> Router<ApiState> {
-    Router::new()
-        .route("/v1/deploy_templates", get(list).post(create))
-        .route(
-            "/v1/deploy_templates/{ident}",
-            get(show).patch(update).delete(delete),
-        )
+    resource::routes::<DeployTemplate>().route("/v1/deploy_templates", get(list))
 }
 
 async fn list(State(state): State<ApiState>, context: Context, uri: Uri) -> Result<Json<Value>> {
-    context.endpoint(DEPLOY_TEMPLATES)?;
     let listing = Listing::read::<DeployTemplate>(&uri, &context, &[], "deploy_templates")?;
     let all = DeployTemplateQuery::default();
-    listing.run(&state, &context, Some(all)).await
-}
-
-async fn create(
-    State(state): State<ApiState>,
-    context: Context,
-    request: Request,
-) -> Result<Response> {
-    context.writable(DEPLOY_TEMPLATES)?;
-    resource::create::<DeployTemplate>(&state, &context, request).await
-}
-
-async fn show(
-    State(state): State<ApiState>,
-    context: Context,
-    Path(ident): Path<String>,
-    uri: Uri,
-) -> Result<Json<Value>> {
-    context.endpoint(DEPLOY_TEMPLATES)?;
-    resource::show::<DeployTemplate>(&state, &context, &uri, &ident).await
-}
-
-async fn update(
-    State(state): State<ApiState>,
-    context: Context,
-    Path(ident): Path<String>,
-    request: Request,
-) -> Result<Json<Value>> {
-    context.writable(DEPLOY_TEMPLATES)?;
-    resource::update::<DeployTemplate>(&state, &context, request, &ident).await
-}
-
-async fn delete(
-    State(state): State<ApiState>,
-    context: Context,
-    Path(ident): Path<String>,
-    uri: Uri,
-) -> Result<StatusCode> {
-    context.writable(DEPLOY_TEMPLATES)?;
-    resource::delete::<DeployTemplate>(&state, &context, &uri, &ident).await
+    listing.run(&state, &context, all).await
 }

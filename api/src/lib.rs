@@ -24,11 +24,13 @@ mod mask;
 mod nodes;
 mod paging;
 mod patch;
+mod portgroups;
 mod ports;
 mod query;
 mod resource;
 mod root;
 mod router;
+mod runbooks;
 mod serve;
 mod shards;
 mod steps;
@@ -36,6 +38,7 @@ mod time;
 mod traits;
 mod value;
 mod version;
+mod volume;
 
 use std::sync::Arc;
 

@@ -72,6 +72,13 @@ impl Query {
         Some(entries)
     }
 
+    /// A comma list of names as they are written.
+    pub(crate) fn names(&self, name: &str) -> Vec<String> {
+        let entries = self.text(name).into_iter().flat_map(|text| text.split(','));
+        let entries = entries.map(|entry| entry.trim().to_owned());
+        entries.filter(|entry| !entry.is_empty()).collect()
+    }
+
     /// A boolean in one of the usual words.
     pub(crate) fn bool(&self, name: &str) -> Result<Option<bool>> {
         let Some(text) = self.text(name) else {

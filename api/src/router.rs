@@ -14,9 +14,12 @@ use crate::front;
 use crate::heartbeat;
 use crate::lookup;
 use crate::nodes;
+use crate::portgroups;
 use crate::ports;
 use crate::root;
+use crate::runbooks;
 use crate::shards;
+use crate::volume;
 
 /// The whole API.
 pub fn router(state: ApiState) -> Router {
@@ -30,7 +33,10 @@ pub fn router(state: ApiState) -> Router {
         .merge(conductors::router())
         .merge(lookup::router())
         .merge(heartbeat::router())
+        .merge(portgroups::router())
+        .merge(runbooks::router())
         .merge(shards::router())
+        .merge(volume::router())
         .fallback(nothing)
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .with_state(state.clone());

@@ -30,6 +30,8 @@ pub(crate) mod since {
     pub(crate) const RAMDISK: u16 = 22;
     /// Portgroups.
     pub(crate) const PORTGROUPS: u16 = 23;
+    /// Ports in portgroups and the portgroups of a node.
+    pub(crate) const NESTED_PORTGROUPS: u16 = 24;
     /// Soft power actions and `timeout`.
     pub(crate) const SOFT_POWER: u16 = 27;
     /// Driver types and their interfaces.
@@ -62,6 +64,8 @@ pub(crate) mod since {
     pub(crate) const VENDOR_DATA: u16 = 59;
     /// Agent tokens.
     pub(crate) const AGENT_TOKEN: u16 = 62;
+    /// `network_type` of a port's `local_link_connection`.
+    pub(crate) const NETWORK_TYPE: u16 = 64;
     /// `agent_verify_ca` in heartbeats.
     pub(crate) const AGENT_VERIFY_CA: u16 = 68;
     /// Steps with a deployment.
@@ -84,6 +88,8 @@ pub(crate) mod since {
     pub(crate) const CONTINUE_INSPECTION: u16 = 84;
     /// Names of ports.
     pub(crate) const PORT_NAMES: u16 = 88;
+    /// Ports of virtual switches.
+    pub(crate) const VTEP: u16 = 90;
     /// `.json` at the end of a path is part of the name.
     pub(crate) const NO_SUFFIX: u16 = 91;
     /// Runbooks.
@@ -94,12 +100,16 @@ pub(crate) mod since {
     pub(crate) const INSPECTION_RULES: u16 = 96;
     /// `~0` and `~1` in patch paths.
     pub(crate) const PATCH_ESCAPES: u16 = 98;
-    /// Ports by conductor group.
-    pub(crate) const PORT_GROUPS_FILTER: u16 = 99;
+    /// Ports and portgroups by conductor group.
+    pub(crate) const CONDUCTOR_GROUPS: u16 = 99;
+    /// Ports of virtual switches are withdrawn.
+    pub(crate) const NO_VTEP: u16 = 105;
     /// `X-OpenStack-Request-Id`.
     pub(crate) const REQUEST_ID: u16 = 107;
     /// `disable_ramdisk` with `service`.
     pub(crate) const SERVICE_DISABLE_RAMDISK: u16 = 108;
+    /// Traits of runbooks.
+    pub(crate) const RUNBOOK_TRAITS: u16 = 112;
     /// State, target and duration in history entries.
     pub(crate) const HISTORY_STATES: u16 = 115;
     /// Project in history entries.

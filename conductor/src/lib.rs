@@ -26,7 +26,6 @@ mod internal;
 mod nodes;
 mod pacer;
 mod periodic;
-mod ports;
 mod power;
 mod provision;
 mod records;

@@ -24,6 +24,7 @@ use crate::service::Service;
 use crate::steps;
 use crate::steps::Kind;
 use crate::steps::list;
+use crate::steps::templates;
 use crate::task::Task;
 use crate::task::store;
 use crate::validate;
@@ -159,6 +160,8 @@ async fn deploy(task: &mut Task, request: &ProvisionRequest) -> Result<(), Error
     if rebuild {
         not_protected(&task.node)?;
     }
+    let wanted = request.deploy_steps.as_deref();
+    let wanted = templates::deploy_steps(&task.svc, &task.node, wanted).await?;
     let node = &mut task.node;
     steps::forget(node, Kind::Deploy);
     internal::clear(node, &[internal::ROOT_UUID, internal::AGENT_PEAK_RSS]);
@@ -170,9 +173,9 @@ async fn deploy(task: &mut Task, request: &ProvisionRequest) -> Result<(), Error
                 .insert("configdrive".to_owned(), drive.clone());
         }
     }
-    match &request.deploy_steps {
-        Some(steps) => internal::set(node, flows::deploy::REQUESTED, steps),
-        None => internal::clear(node, &[flows::deploy::REQUESTED]),
+    match wanted.is_empty() {
+        false => internal::set(node, flows::deploy::REQUESTED, &wanted),
+        true => internal::clear(node, &[flows::deploy::REQUESTED]),
     }
     let svc = Arc::clone(&task.svc);
     validate::deploy(&svc, &task.node).await?;

@@ -14,7 +14,6 @@ use wrought_rpc::Record;
 use wrought_rpc::Result;
 use wrought_rpc::Validation;
 use wrought_store::node::Node;
-use wrought_store::port::Port;
 use wrought_wire::heartbeat::Heartbeat;
 use wrought_wire::state::BootDevice;
 use wrought_wire::state::PowerTarget;
@@ -25,7 +24,6 @@ use crate::drivers::catalog::HARDWARE_TYPES;
 use crate::error::Error;
 use crate::heartbeat;
 use crate::nodes;
-use crate::ports;
 use crate::provision;
 use crate::records;
 use crate::service::Service;
@@ -152,18 +150,6 @@ impl Conductor for Service {
 
     async fn lookup(&self, node: Uuid) -> Result<Map<String, Value>> {
         Ok(heartbeat::lookup(&self.own()?, node).await?)
-    }
-
-    async fn create_port(&self, port: Port) -> Result<Port> {
-        Ok(ports::create(&self.own()?, port).await?)
-    }
-
-    async fn update_port(&self, port: Port) -> Result<Port> {
-        Ok(ports::update(&self.own()?, port).await?)
-    }
-
-    async fn destroy_port(&self, port: Uuid) -> Result<()> {
-        Ok(ports::destroy(&self.own()?, port).await?)
     }
 
     async fn create_record(&self, record: Record) -> Result<Record> {

@@ -276,13 +276,6 @@ fn node_query(
             "Unrecognized fault {fault:?} is specified, allowed faults are {FAULTS:?}"
         )));
     }
-    let shard = query
-        .text("shard")
-        .into_iter()
-        .flat_map(|text| text.split(','));
-    let shard = shard
-        .map(|name| name.trim().to_owned())
-        .filter(|name| !name.is_empty());
     Ok(NodeQuery {
         associated: query.bool("associated")?,
         maintenance: query.bool("maintenance")?,
@@ -296,7 +289,7 @@ fn node_query(
         lessee: text("lessee"),
         project: text("project"),
         description_contains: text("description_contains"),
-        shard: shard.collect(),
+        shard: query.names("shard"),
         sharded: query.bool("sharded")?,
         parent_node: text("parent_node"),
         include_children: query.bool("include_children")?.unwrap_or(false),

@@ -23,15 +23,16 @@ use axum::routing::get;
 use axum::routing::put;
 use uuid::Uuid;
 use wrought_store::Node;
+use wrought_wire::state::ProvisionState;
 
 use crate::ApiState;
 use crate::context::Context;
 use crate::error::ApiError;
 use crate::error::Result;
-use crate::ports;
 use crate::version::since;
 
 pub(crate) use list::of_chassis;
+pub(crate) use names::is_valid as is_valid_name;
 
 /// Routes of this folder.
 pub(crate) fn router() -> Router<ApiState> {
@@ -73,8 +74,6 @@ pub(crate) fn router() -> Router<ApiState> {
         )
         .route("/v1/nodes/{ident}/history", get(history::list))
         .route("/v1/nodes/{ident}/history/{entry}", get(history::show))
-        .route("/v1/nodes/{ident}/ports", get(ports::of_node))
-        .route("/v1/nodes/{ident}/ports/detail", get(ports::of_node_detail))
 }
 
 /// The node with that UUID or, from 1.5 on, that name.
@@ -94,5 +93,27 @@ pub(crate) async fn find(state: &ApiState, context: &Context, ident: &str) -> Re
             state.store.node(ident).await?.ok_or_else(missing)
         }
         _ => Err(missing()),
+    }
+}
+
+/// 409 while a node is inspected: what belongs to it is about to be found out.
+/// Versions before `inspect wait` do not know the difference.
+pub(crate) async fn not_inspecting(
+    state: &ApiState,
+    context: &Context,
+    node: Uuid,
+    what: &str,
+) -> Result<()> {
+    if !context.has(since::INSPECT_WAIT) {
+        return Ok(());
+    }
+    match state.store.node_by_uuid(node).await? {
+        Some(node) if node.provision_state == ProvisionState::Inspecting => {
+            Err(ApiError::conflict(format!(
+                "Cannot update a {what} of node {} while it is in state \"inspecting\".",
+                node.uuid
+            )))
+        }
+        _ => Ok(()),
     }
 }

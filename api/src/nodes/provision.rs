@@ -19,6 +19,7 @@ use crate::body;
 use crate::context::Context;
 use crate::error::ApiError;
 use crate::error::Result;
+use crate::runbooks;
 use crate::version::since;
 
 /// What the body may have.
@@ -57,10 +58,14 @@ pub(crate) async fn provision(
     request: Request,
 ) -> Result<Response> {
     let (parts, body) = request.into_parts();
-    let given = body::object(&parts.headers, body, body::PROVISION).await?;
+    let mut given = body::object(&parts.headers, body, body::PROVISION).await?;
     body::only(&given, &KEYS)?;
     let node = super::find(&state, &context, &ident).await?;
-    let request = parse(given, &node, &context)?;
+    let runbook = runbooks::unfold(&state, &context, &node, &mut given).await?;
+    let mut request = parse(given, &node, &context)?;
+    if let Some(runbook) = runbook {
+        request.disable_ramdisk = Some(runbook.disable_ramdisk);
+    }
     state.conductor.provision(node.uuid, request).await?;
     Ok(accepted(&context, node.uuid))
 }
@@ -85,12 +90,6 @@ fn parse(
     let configdrive = given.remove("configdrive");
     if let Some(configdrive) = &configdrive {
         check_configdrive(configdrive, verb, context)?;
-    }
-    if let Some(runbook) = given.remove("runbook") {
-        context.needs("runbook", since::RUNBOOKS)?;
-        return Err(ApiError::bad_request(format!(
-            "Runbook {runbook} could not be found."
-        )));
     }
     let mut list = |key: &str, verbs: &[Verb], first: u16| {
         let Some(value) = given.remove(key) else {

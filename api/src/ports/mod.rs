@@ -1,28 +1,39 @@
-//! `/v1/ports` and the ports of one node.
+//! `/v1/ports` and the ports of one node or portgroup.
 
-mod change;
+mod create;
 mod fields;
+mod link;
 mod list;
-mod one;
-mod render;
 
 use axum::Router;
+use axum::routing::any;
 use axum::routing::get;
+use wrought_store::Port;
 
 use crate::ApiState;
-
-pub(crate) use list::of_node;
-pub(crate) use list::of_node_detail;
+use crate::resource;
+use crate::resource::nested;
 
 /// Routes of this folder.
 pub(crate) fn router() -> Router<ApiState> {
-    Router::new()
-        .route("/v1/ports", get(list::list).post(one::create))
+    resource::routes_of_one::<Port>()
+        .route("/v1/ports", get(list::list).post(create::create))
         .route("/v1/ports/detail", get(list::detail))
         .route(
-            "/v1/ports/{ident}",
-            get(one::show).patch(one::update).delete(one::delete),
+            "/v1/nodes/{ident}/ports",
+            get(list::of_node).fallback(nested),
         )
+        .route("/v1/nodes/{ident}/ports/detail", get(list::of_node_detail))
+        .route("/v1/nodes/{ident}/ports/{port}", any(nested))
+        .route(
+            "/v1/portgroups/{ident}/ports",
+            get(list::of_portgroup).fallback(nested),
+        )
+        .route(
+            "/v1/portgroups/{ident}/ports/detail",
+            get(list::of_portgroup_detail),
+        )
+        .route("/v1/portgroups/{ident}/ports/{port}", any(nested))
 }
 
 /// A MAC address in lower case with colons.

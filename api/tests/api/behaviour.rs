@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use serde_json::json;
+use uuid::Uuid;
 use wrought_api::Auth;
 
 use crate::support::A;
@@ -395,7 +396,7 @@ async fn ports_are_checked() {
     let path = "/v1/ports/cccccccc-0000-4000-8000-000000000001";
     for (patch, status) in [
         (
-            json!([{"op": "replace", "path": "/node_uuid", "value": N2}]),
+            json!([{"op": "replace", "path": "/node_uuid", "value": Uuid::nil()}]),
             400,
         ),
         (

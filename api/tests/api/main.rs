@@ -7,5 +7,6 @@
 
 mod behaviour;
 mod golden;
+mod resources;
 mod serve;
 mod support;

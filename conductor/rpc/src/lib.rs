@@ -10,7 +10,6 @@ use serde_json::Map;
 use serde_json::Value;
 use uuid::Uuid;
 use wrought_store::node::Node;
-use wrought_store::port::Port;
 use wrought_wire::heartbeat::Heartbeat;
 use wrought_wire::secret::Secret;
 use wrought_wire::state::BootDevice;
@@ -126,12 +125,6 @@ pub trait Conductor: Send + Sync {
     async fn heartbeat(&self, node: Uuid, heartbeat: Heartbeat) -> Result<()>;
     /// Answer of a lookup (`config` part filled, token handed out once).
     async fn lookup(&self, node: Uuid) -> Result<Map<String, Value>>;
-    /// Stores a new port.
-    async fn create_port(&self, port: Port) -> Result<Port>;
-    /// Stores a changed port; [`Kind::Stale`] as for a node.
-    async fn update_port(&self, port: Port) -> Result<Port>;
-    /// Deletes a port.
-    async fn destroy_port(&self, port: Uuid) -> Result<()>;
     /// Stores a new record; gives it as it was stored.
     async fn create_record(&self, record: Record) -> Result<Record>;
     /// Stores a changed record; [`Kind::Stale`] as for a node.

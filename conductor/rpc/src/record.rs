@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde::Serialize;
 use wrought_store::Chassis;
 use wrought_store::DeployTemplate;
+use wrought_store::Port;
 use wrought_store::Portgroup;
 use wrought_store::Runbook;
 use wrought_store::VolumeConnector;
@@ -54,6 +55,7 @@ macro_rules! records {
 records! {
     Chassis: "chassis",
     DeployTemplate: "deploy template",
+    Port: "port",
     Portgroup: "portgroup",
     Runbook: "runbook",
     VolumeConnector: "volume connector",

@@ -21,6 +21,7 @@ pub(crate) mod list;
 pub(crate) mod ramdisk;
 pub(crate) mod recover;
 pub(crate) mod resume;
+pub(crate) mod templates;
 
 /// What a list of steps is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

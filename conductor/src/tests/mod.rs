@@ -10,5 +10,6 @@ mod life;
 mod lost_agent;
 mod machine;
 mod pinned;
+mod records;
 mod requests;
 mod rig;

@@ -91,7 +91,7 @@ impl Rig {
         let service = start(&store, &config, &machine).await;
         service.create_node(node.clone()).await.unwrap();
         service
-            .create_port(testing::port(node.uuid, MAC))
+            .create_record(testing::port(node.uuid, MAC).into())
             .await
             .unwrap();
         Self {

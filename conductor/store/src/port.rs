@@ -52,13 +52,12 @@ pub struct Port {
     pub updated_at: Option<Timestamp>,
 }
 
-impl Port {
-    /// A new port of a node, with what holds without settings.
-    pub fn new(node_uuid: Uuid, address: impl Into<String>) -> Self {
+impl Default for Port {
+    fn default() -> Self {
         Self {
             uuid: Uuid::new_v4(),
-            address: address.into(),
-            node_uuid,
+            address: String::new(),
+            node_uuid: Uuid::nil(),
             portgroup_uuid: None,
             name: None,
             description: None,
@@ -73,6 +72,17 @@ impl Port {
             available_for_dynamic_portgroup: true,
             created_at: codec::now(),
             updated_at: None,
+        }
+    }
+}
+
+impl Port {
+    /// A new port of a node, with what holds without settings.
+    pub fn new(node_uuid: Uuid, address: impl Into<String>) -> Self {
+        Self {
+            address: address.into(),
+            node_uuid,
+            ..Self::default()
         }
     }
 }

@@ -622,5 +622,9 @@ mod tests {
         store.insert(&port).await.unwrap();
         let error = store.remove::<Portgroup>(first.uuid).await.unwrap_err();
         assert!(matches!(error, Error::InUse { .. }), "{error}");
+        let lease = store.lock_node(node_uuid, "x", std::time::Duration::from_secs(60));
+        store.destroy_node(&lease.await.unwrap()).await.unwrap();
+        let left = store.row::<Portgroup>(first.uuid).await.unwrap();
+        assert_eq!(left, None, "it goes with its node, ports included");
     }
 }

@@ -2,6 +2,7 @@
 //! the few refusals that tests need.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -21,7 +22,6 @@ use wrought_rpc::Validation;
 use wrought_store::Lease;
 use wrought_store::LockError;
 use wrought_store::Node;
-use wrought_store::Port;
 use wrought_store::Row;
 use wrought_store::Store;
 use wrought_store::node::INTERFACE_KINDS;
@@ -34,6 +34,7 @@ use wrought_wire::state::Verb;
 /// The conductor.
 pub(crate) struct Fake {
     store: Store,
+    asked: Mutex<Option<ProvisionRequest>>,
 }
 
 fn from_store(error: wrought_store::Error) -> Error {
@@ -56,6 +57,7 @@ macro_rules! each {
         match $record {
             Record::Chassis($one) => $done,
             Record::DeployTemplate($one) => $done,
+            Record::Port($one) => $done,
             Record::Portgroup($one) => $done,
             Record::Runbook($one) => $done,
             Record::VolumeConnector($one) => $done,
@@ -66,7 +68,15 @@ macro_rules! each {
 
 impl Fake {
     pub(crate) fn new(store: Store) -> Self {
-        Self { store }
+        Self {
+            store,
+            asked: Mutex::default(),
+        }
+    }
+
+    /// The newest provision request.
+    pub(crate) fn last_request(&self) -> Option<ProvisionRequest> {
+        self.asked.lock().unwrap().clone()
     }
 
     async fn lock(&self, node: Uuid) -> Result<Lease> {
@@ -162,6 +172,7 @@ impl Conductor for Fake {
     }
 
     async fn provision(&self, node: Uuid, request: ProvisionRequest) -> Result<()> {
+        *self.asked.lock().unwrap() = Some(request.clone());
         let node = self.store.node_by_uuid(node).await.map_err(from_store)?;
         let state = node.map(|node| node.provision_state);
         match (state, request.verb, request.configdrive) {
@@ -215,20 +226,6 @@ impl Conductor for Fake {
         let config =
             json!({"heartbeat_timeout": 300, "agent_token": "fresh", "agent_token_required": true});
         Ok(config.as_object().cloned().unwrap_or_default())
-    }
-
-    async fn create_port(&self, port: Port) -> Result<Port> {
-        self.store.create_port(&port).await.map_err(from_store)?;
-        Ok(port)
-    }
-
-    async fn update_port(&self, mut port: Port) -> Result<Port> {
-        self.store.save_port(&mut port).await.map_err(from_store)?;
-        Ok(port)
-    }
-
-    async fn destroy_port(&self, port: Uuid) -> Result<()> {
-        self.store.destroy_port(port).await.map_err(from_store)
     }
 
     async fn create_record(&self, record: Record) -> Result<Record> {

@@ -22,10 +22,11 @@ pub(crate) use fixture::A;
 pub(crate) use fixture::N1;
 pub(crate) use fixture::N2;
 
-/// A router and the database behind it.
+/// A router with the database and the conductor behind it.
 pub(crate) struct Api {
     pub(crate) router: Router,
     pub(crate) store: Store,
+    pub(crate) conductor: Arc<Fake>,
 }
 
 /// What came back.
@@ -54,13 +55,14 @@ impl Api {
         let conductor = Arc::new(Fake::new(store.clone()));
         let state = ApiState {
             store: store.clone(),
-            conductor,
+            conductor: conductor.clone(),
             auth,
             public_endpoint: None,
         };
         Self {
             router: router(state),
             store,
+            conductor,
         }
     }
 
