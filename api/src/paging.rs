@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::query::Known;
 use crate::query::Query;
 use crate::query::encode;
+use crate::version::since;
 
 /// Entries in one page, at most and when nothing is asked for.
 pub(crate) const MAX_LIMIT: u32 = 1000;
@@ -29,6 +30,8 @@ pub(crate) struct Paging {
     pub(crate) marker: Option<Uuid>,
     pub(crate) sort_key: Option<String>,
     pub(crate) sort_dir: SortDir,
+    /// Fields of a brief list: links to its next page name them.
+    pub(crate) brief: &'static [&'static str],
 }
 
 impl Paging {
@@ -63,6 +66,7 @@ impl Paging {
             marker: query.uuid("marker")?,
             sort_key,
             sort_dir,
+            brief: &[],
         })
     }
 
@@ -96,6 +100,9 @@ impl Paging {
             context.base,
             encode(key)
         );
+        if !self.brief.is_empty() && context.has(since::FIELDS) {
+            url.push_str(&format!("&fields={}", self.brief.join(",")));
+        }
         for (name, value) in query.others(&["limit", "marker", "sort_key", "sort_dir"]) {
             url.push_str(&format!("&{name}={}", encode(value)));
         }

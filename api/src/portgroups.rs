@@ -75,6 +75,7 @@ impl Resource for Portgroup {
     ];
     const NAMES: Option<u16> = Some(PORTGROUPS);
     const REQUIRED: &'static [&'static str] = &["node_uuid"];
+    const KEPT: &'static [&'static str] = &["node_uuid", "mode"];
 
     fn get(&self, field: &str) -> Value {
         match field {
@@ -129,9 +130,6 @@ impl Resource for Portgroup {
     }
 
     fn below(&self, context: &Context) -> Vec<(&'static str, Value)> {
-        if !context.has(NESTED_PORTGROUPS) {
-            return Vec::new();
-        }
         let ports = links::links(context, &format!("portgroups/{}/ports", self.uuid));
         vec![("ports", ports)]
     }

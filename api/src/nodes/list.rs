@@ -219,7 +219,8 @@ async fn brief(
             .filter(|name| fields::find(name).is_some_and(|(_, since)| context.has(since)));
         return full(state, context, query, place, Some(fields.collect())).await;
     }
-    let paging = Paging::read(query)?;
+    let mut paging = Paging::read(query)?;
+    paging.brief = fields::BRIEF;
     let nodes = state
         .store
         .list_nodes_brief(&node_query(query, context, &paging, place)?)

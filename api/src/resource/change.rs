@@ -108,7 +108,7 @@ pub(super) fn apply<R: Resource>(one: &mut R, patch: &Patch, context: &Context) 
     patch.apply(&mut document)?;
     for root in patch.roots() {
         let value = document.remove(root).unwrap_or_default();
-        if value.is_null() && R::REQUIRED.contains(&root) {
+        if value.is_null() && R::KEPT.contains(&root) {
             return Err(R::NOUN.bad(root, "is mandatory and cannot be removed"));
         }
         one.set(root, value, context)?;

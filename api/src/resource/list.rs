@@ -47,7 +47,7 @@ impl Listing {
             known.extend([("fields", since::FIELDS), ("detail", R::DETAIL)]);
         }
         let query = Query::read(uri, context, &known)?;
-        let paging = Paging::read(&query)?;
+        let mut paging = Paging::read(&query)?;
         if let Some(key) = &paging.sort_key {
             fields::check_version(R::FIELDS, context, key)?;
         }
@@ -60,7 +60,11 @@ impl Listing {
                 ));
             }
             (true, None) => None,
-            (false, requested) => Some(requested.unwrap_or_else(|| R::BRIEF.to_vec())),
+            (false, Some(requested)) => Some(requested),
+            (false, None) => {
+                paging.brief = R::BRIEF;
+                Some(R::BRIEF.to_vec())
+            }
         };
         Ok(Self {
             query,

@@ -66,8 +66,10 @@ pub(crate) trait Resource:
     const BRIEF: &'static [&'static str];
     /// Fields that a client may change.
     const CHANGEABLE: &'static [&'static str];
-    /// Fields that a new one must have and that none can lose.
+    /// Fields that a new one must have.
     const REQUIRED: &'static [&'static str];
+    /// Fields that a patch cannot remove.
+    const KEPT: &'static [&'static str] = Self::REQUIRED;
 
     /// The value of a field as it is, null for one that there is not.
     fn get(&self, field: &str) -> Value;

@@ -14,7 +14,6 @@ use wrought_store::Runbook;
 
 use crate::ApiState;
 use crate::context::Context;
-use crate::error::ApiError;
 use crate::error::Result;
 use crate::links;
 use crate::resource;
@@ -41,7 +40,7 @@ pub(super) async fn replace(
 ) -> Result<StatusCode> {
     context.writable(RUNBOOK_TRAITS)?;
     let wanted = traits::read(request).await?;
-    store(&state, &context, &ident, |_| Ok(wanted.clone())).await?;
+    store(&state, &context, &ident, |_| wanted.clone()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -52,7 +51,7 @@ pub(super) async fn clear(
     Path(ident): Path<String>,
 ) -> Result<StatusCode> {
     context.writable(RUNBOOK_TRAITS)?;
-    store(&state, &context, &ident, |_| Ok(Vec::new())).await?;
+    store(&state, &context, &ident, |_| Vec::new()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -69,7 +68,7 @@ pub(super) async fn add(
     let runbook = store(&state, &context, &ident, |runbook| {
         let mut traits = runbook.traits.clone();
         traits.push(name.clone());
-        Ok(traits)
+        traits
     })
     .await?;
     let location = links::location(
@@ -79,7 +78,7 @@ pub(super) async fn add(
     Ok((StatusCode::NO_CONTENT, [(LOCATION, location)]).into_response())
 }
 
-/// Removes one.
+/// Removes one, if it is there.
 pub(super) async fn remove(
     State(state): State<ApiState>,
     context: Context,
@@ -87,15 +86,8 @@ pub(super) async fn remove(
 ) -> Result<StatusCode> {
     context.writable(RUNBOOK_TRAITS)?;
     store(&state, &context, &ident, |runbook| {
-        let mut traits = runbook.traits.clone();
-        traits.retain(|other| *other != name);
-        if traits.len() == runbook.traits.len() {
-            return Err(ApiError::not_found(format!(
-                "Runbook {} doesn't have a trait '{name}'",
-                runbook.uuid
-            )));
-        }
-        Ok(traits)
+        let traits = runbook.traits.iter();
+        traits.filter(|other| **other != name).cloned().collect()
     })
     .await?;
     Ok(StatusCode::NO_CONTENT)
@@ -106,10 +98,10 @@ async fn store(
     state: &ApiState,
     context: &Context,
     ident: &str,
-    wanted: impl Fn(&Runbook) -> Result<Vec<String>>,
+    wanted: impl Fn(&Runbook) -> Vec<String>,
 ) -> Result<Runbook> {
     let edit = |runbook: &mut Runbook| {
-        let traits = traits::ordered(wanted(runbook)?)?;
+        let traits = traits::ordered(wanted(runbook))?;
         let changed = traits != runbook.traits;
         runbook.traits = traits;
         Ok(changed)

@@ -27,6 +27,11 @@ async fn made_shown_changed_and_deleted() {
     let brief = json!({"uuid": UUID, "name": "CUSTOM_T1", "links": links(&path)});
     let list = api.get("/v1/deploy_templates").await.json();
     assert_eq!(list, json!({"deploy_templates": [brief]}));
+    let page = api.get("/v1/deploy_templates?limit=1").await.json();
+    let next = format!(
+        "{BASE}/v1/deploy_templates?sort_key=id&sort_dir=asc&fields=uuid,name&limit=1&marker={UUID}"
+    );
+    assert_eq!(page["next"], next);
     let list = api.get("/v1/deploy_templates?detail=true").await.json();
     assert_eq!(timeless(list["deploy_templates"][0].clone()), whole);
     let some = api.get(&format!("/v1/{path}?fields=name")).await.json();
