@@ -43,6 +43,7 @@ const PACKAGES_ALL: &[&str] = &[
     "libvirt-daemon",
     "libvirt-daemon-driver-qemu",
     "libvirt-dev",
+    "postgresql",
     "python3-dev",
     "pkg-config",
 ];
@@ -74,6 +75,9 @@ pub(crate) fn main(args: &[String]) -> Result<()> {
     if !missing.is_empty() {
         if !apt::is_debian() || !is_root() {
             return Err(Exit::new(EX_UNAVAILABLE, needed(&missing, &python)).into());
+        }
+        if missing.contains(&"postgresql") {
+            apt::without_cluster()?;
         }
         apt::install(&missing)?;
     }

@@ -75,6 +75,14 @@ pub(crate) fn main(args: &[String]) -> Result<()> {
             run(cargo().args(line).args(["--", "--ignored"]))
         })?;
     }
+    if extent == Extent::All && filter.is_none_or(|filter| filter == "postgresql") {
+        stages.stage("postgresql", || {
+            let line = ["test", "-p", "wrought-store", "--lib", "--quiet"];
+            run(cargo()
+                .args(line)
+                .args(["--", "--ignored", "all_tests_pass_on_postgresql_too"]))
+        })?;
+    }
     if extent == Extent::All && filter.is_none_or(|filter| filter == "fuzz") {
         stages.stage("fuzz", fuzz::short)?;
     }

@@ -5,18 +5,17 @@ use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Map;
 use serde_json::Value;
-use sqlx::QueryBuilder;
-use sqlx::Sqlite;
-use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
 use crate::Result;
 use crate::codec;
 use crate::codec::Cell;
+use crate::db::DbRow;
 use crate::row::Filter;
 use crate::row::Row;
 use crate::row::Table;
 use crate::row::identity;
+use crate::select::Select;
 
 /// One chassis. Field names are the API's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -61,7 +60,7 @@ static TABLE: Table = Table::new(
 impl Row for Chassis {
     identity!(TABLE);
 
-    fn read(row: &SqliteRow) -> Result<Self> {
+    fn read(row: &DbRow) -> Result<Self> {
         let mut column = TABLE.columns(row);
         Ok(Self {
             uuid: column.key()?,
@@ -86,5 +85,5 @@ impl Row for Chassis {
 impl Filter for ChassisQuery {
     type Row = Chassis;
 
-    fn push(&self, _: &mut QueryBuilder<Sqlite>) {}
+    fn push(&self, _: &mut Select) {}
 }

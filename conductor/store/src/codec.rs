@@ -6,13 +6,11 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use sqlx::Row;
-use sqlx::sqlite::SqliteArguments;
-use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
 use crate::Error;
 use crate::Result;
+use crate::db::DbRow;
 
 /// The time, as fine as it is stored.
 pub(crate) fn now() -> Timestamp {
@@ -47,8 +45,12 @@ impl Cell {
         Self::Text(value.map(|value| value.to_string()))
     }
 
+    pub(crate) fn int(number: i64) -> Self {
+        Self::Int(Some(number))
+    }
+
     pub(crate) fn bool(value: bool) -> Self {
-        Self::Int(Some(i64::from(value)))
+        Self::int(i64::from(value))
     }
 
     pub(crate) fn maybe_bool(value: Option<bool>) -> Self {
@@ -76,15 +78,28 @@ impl std::fmt::Display for Cell {
     }
 }
 
-/// A statement whose arguments are cells.
-pub(crate) type Query = sqlx::query::Query<'static, sqlx::Sqlite, SqliteArguments>;
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::Text(Some(text))
+    }
+}
 
-/// Binds the cells in order.
-pub(crate) fn bind(query: Query, cells: impl IntoIterator<Item = Cell>) -> Query {
-    cells.into_iter().fold(query, |query, cell| match cell {
-        Cell::Text(text) => query.bind(text),
-        Cell::Int(number) => query.bind(number),
-    })
+impl From<i64> for Cell {
+    fn from(number: i64) -> Self {
+        Self::int(number)
+    }
+}
+
+impl From<Uuid> for Cell {
+    fn from(uuid: Uuid) -> Self {
+        Self::Text(Some(uuid.to_string()))
+    }
+}
+
+impl From<Timestamp> for Cell {
+    fn from(time: Timestamp) -> Self {
+        Self::int(time.as_microsecond())
+    }
 }
 
 /// `$1, $2, … $n`.
@@ -97,7 +112,7 @@ pub(crate) fn placeholders(count: usize) -> String {
 
 /// Takes the columns of a row one after the other.
 pub(crate) struct Columns<'r> {
-    row: &'r SqliteRow,
+    row: &'r DbRow,
     table: &'static str,
     names: &'static [&'static str],
     next: usize,
@@ -107,11 +122,7 @@ pub(crate) struct Columns<'r> {
 
 impl<'r> Columns<'r> {
     /// `names` are the columns in the order of the SELECT.
-    pub(crate) fn new(
-        row: &'r SqliteRow,
-        table: &'static str,
-        names: &'static [&'static str],
-    ) -> Self {
+    pub(crate) fn new(row: &'r DbRow, table: &'static str, names: &'static [&'static str]) -> Self {
         Self {
             row,
             table,
@@ -121,15 +132,23 @@ impl<'r> Columns<'r> {
         }
     }
 
-    fn take<T>(&mut self) -> Result<T>
-    where
-        T: sqlx::Decode<'r, sqlx::Sqlite> + sqlx::Type<sqlx::Sqlite>,
-    {
+    fn str(&mut self) -> Result<Option<&'r str>> {
         let index = self.next;
         self.next += 1;
-        self.row
-            .try_get(index)
-            .map_err(|error| self.corrupt(index, error))
+        let text = self.row.text(index);
+        text.map_err(|error| self.corrupt(index, error))
+    }
+
+    fn maybe_int(&mut self) -> Result<Option<i64>> {
+        let index = self.next;
+        self.next += 1;
+        let number = self.row.int(index);
+        number.map_err(|error| self.corrupt(index, error))
+    }
+
+    /// What must not be NULL.
+    fn there<T>(&self, index: usize, value: Option<T>) -> Result<T> {
+        value.ok_or_else(|| self.corrupt(index, "it is NULL"))
     }
 
     fn corrupt(
@@ -149,15 +168,19 @@ impl<'r> Columns<'r> {
     }
 
     pub(crate) fn text(&mut self) -> Result<String> {
-        self.take()
+        let index = self.next;
+        let text = self.str()?;
+        self.there(index, text).map(str::to_owned)
     }
 
     pub(crate) fn maybe_text(&mut self) -> Result<Option<String>> {
-        self.take()
+        Ok(self.str()?.map(str::to_owned))
     }
 
     pub(crate) fn int(&mut self) -> Result<i64> {
-        self.take()
+        let index = self.next;
+        let number = self.maybe_int()?;
+        self.there(index, number)
     }
 
     /// A number of 32 bits.
@@ -171,13 +194,12 @@ impl<'r> Columns<'r> {
     }
 
     pub(crate) fn maybe_bool(&mut self) -> Result<Option<bool>> {
-        Ok(self.take::<Option<i64>>()?.map(|number| number != 0))
+        Ok(self.maybe_int()?.map(|number| number != 0))
     }
 
     pub(crate) fn maybe_time(&mut self) -> Result<Option<Timestamp>> {
         let index = self.next;
-        let number: Option<i64> = self.take()?;
-        number
+        self.maybe_int()?
             .map(Timestamp::from_microsecond)
             .transpose()
             .map_err(|error| self.corrupt(index, error))
@@ -196,7 +218,8 @@ impl<'r> Columns<'r> {
         T::Err: std::error::Error + Send + Sync + 'static,
     {
         let index = self.next;
-        self.text()?
+        let text = self.str()?;
+        self.there(index, text)?
             .parse()
             .map_err(|error: T::Err| self.corrupt(index, error))
     }
@@ -207,8 +230,8 @@ impl<'r> Columns<'r> {
         T::Err: std::error::Error + Send + Sync + 'static,
     {
         let index = self.next;
-        self.maybe_text()?
-            .map(|text| text.parse())
+        self.str()?
+            .map(str::parse)
             .transpose()
             .map_err(|error: T::Err| self.corrupt(index, error))
     }
@@ -222,7 +245,7 @@ impl<'r> Columns<'r> {
 
     pub(crate) fn json<T: DeserializeOwned>(&mut self) -> Result<T> {
         let index = self.next;
-        let text: &'r str = self.take()?;
-        serde_json::from_str(text).map_err(|error| self.corrupt(index, error))
+        let text = self.str()?;
+        serde_json::from_str(self.there(index, text)?).map_err(|error| self.corrupt(index, error))
     }
 }

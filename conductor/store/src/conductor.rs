@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use sqlx::sqlite::SqliteRow;
 
 use crate::Error;
 use crate::Result;
@@ -11,6 +10,7 @@ use crate::Store;
 use crate::codec;
 use crate::codec::Cell;
 use crate::codec::Columns;
+use crate::db::DbRow;
 
 /// One conductor as it registered.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,7 +48,7 @@ const COLUMNS: &[&str] = &[
     "updated_at",
 ];
 
-fn read(row: &SqliteRow) -> Result<Conductor> {
+fn read(row: &DbRow) -> Result<Conductor> {
     let mut column = Columns::new(row, "conductors", COLUMNS);
     Ok(Conductor {
         hostname: column.text()?,
@@ -76,12 +76,11 @@ impl Store {
         ];
         self.write(move |db| {
             Box::pin(async move {
-                let insert = sqlx::query(
+                let insert =
                     "INSERT INTO conductors (hostname, conductor_group, drivers, online, created_at, updated_at) \
                      VALUES ($1, $2, $3, 1, $4, $4) ON CONFLICT (hostname) DO UPDATE SET \
-                     conductor_group = $2, drivers = $3, online = 1, updated_at = $4",
-                );
-                codec::bind(insert, cells).execute(db).await?;
+                     conductor_group = $2, drivers = $3, online = 1, updated_at = $4";
+                db.execute(insert, cells).await?;
                 Ok(())
             })
         })
@@ -102,15 +101,9 @@ impl Store {
         let host = host.to_owned();
         self.write(move |db| {
             Box::pin(async move {
-                let done = sqlx::query(
-                    "UPDATE conductors SET online = $1, updated_at = $2 WHERE hostname = $3",
-                )
-                .bind(i64::from(online))
-                .bind(codec::now().as_microsecond())
-                .bind(&host)
-                .execute(db)
-                .await?;
-                match done.rows_affected() {
+                let sql = "UPDATE conductors SET online = $1, updated_at = $2 WHERE hostname = $3";
+                let cells = [Cell::bool(online), codec::now().into(), Cell::text(&host)];
+                match db.execute(sql, cells).await? {
                     0 => Err(Error::NotFound {
                         what: "conductor",
                         ident: host,
@@ -126,12 +119,9 @@ impl Store {
     pub async fn conductors(&self) -> Result<Vec<Conductor>> {
         self.read(|db| {
             Box::pin(async move {
-                let rows = sqlx::query(
-                    "SELECT hostname, conductor_group, drivers, online, created_at, updated_at \
-                     FROM conductors ORDER BY hostname",
-                )
-                .fetch_all(db)
-                .await?;
+                let sql = "SELECT hostname, conductor_group, drivers, online, created_at, updated_at \
+                           FROM conductors ORDER BY hostname";
+                let rows = db.all(sql, []).await?;
                 rows.iter().map(read).collect()
             })
         })
@@ -144,11 +134,11 @@ mod tests {
     use std::time::Duration;
 
     use crate::Error;
-    use crate::Store;
+    use crate::testing;
 
     #[tokio::test]
     async fn registers_lives_and_leaves() {
-        let store = Store::open("sqlite::memory:").await.unwrap();
+        let store = testing::store().await;
         let missing = store.touch_conductor("c1").await.unwrap_err();
         assert!(matches!(
             missing,

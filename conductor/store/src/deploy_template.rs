@@ -6,20 +6,19 @@ use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Map;
 use serde_json::Value;
-use sqlx::QueryBuilder;
-use sqlx::Sqlite;
-use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
 use crate::Result;
 use crate::codec;
 use crate::codec::Cell;
+use crate::db::DbRow;
 use crate::page;
 use crate::row::Filter;
 use crate::row::Row;
 use crate::row::Table;
 use crate::row::identity;
 use crate::row::unique_name;
+use crate::select::Select;
 
 /// One template. Field names are the API's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -83,7 +82,7 @@ static TABLE: Table = Table::new(
 impl Row for DeployTemplate {
     identity!(TABLE);
 
-    fn read(row: &SqliteRow) -> Result<Self> {
+    fn read(row: &DbRow) -> Result<Self> {
         let mut column = TABLE.columns(row);
         Ok(Self {
             uuid: column.key()?,
@@ -110,7 +109,7 @@ impl Row for DeployTemplate {
 impl Filter for DeployTemplateQuery {
     type Row = DeployTemplate;
 
-    fn push(&self, select: &mut QueryBuilder<Sqlite>) {
+    fn push(&self, select: &mut Select) {
         page::within(select, "name", self.names.iter().cloned());
     }
 }

@@ -153,6 +153,11 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// Another server works with the database.
+    #[error(
+        "another server works with this database: stop that one, or give this one another --database"
+    )]
+    Taken,
     /// The database was written by a newer program.
     #[error(
         "the database has schema version {found}, this program knows versions up to {known}: use the newer program, or restore the backup made before it ran"

@@ -4,8 +4,6 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use sqlx::QueryBuilder;
-use sqlx::Sqlite;
 use uuid::Uuid;
 use wrought_wire::state::ProvisionState;
 
@@ -17,6 +15,7 @@ use crate::codec::Columns;
 use crate::packed;
 use crate::packed::Packed;
 use crate::page;
+use crate::select::Select;
 
 /// Stamps of one statement: its arguments must stay below what databases take.
 const CHUNK: usize = 400;
@@ -62,17 +61,18 @@ impl Store {
         self.write(move |db| {
             Box::pin(async move {
                 for chunk in stamps.chunks(CHUNK) {
-                    let mut stamp = QueryBuilder::<Sqlite>::new("WITH called (node, moment) AS (");
-                    stamp.push_values(chunk, |mut row, (node, at)| {
-                        row.push_bind(node.to_string())
-                            .push_bind(at.as_microsecond());
-                    });
+                    let mut stamp = Select::new("WITH called (node, moment) AS (");
+                    stamp.push("VALUES ");
+                    for (number, (node, at)) in chunk.iter().enumerate() {
+                        stamp.push(if number == 0 { "(" } else { ", (" });
+                        stamp.push_list([(*node).into(), (*at).into()]).push(")");
+                    }
                     stamp.push(
                         ") INSERT INTO agent_heartbeats (node_uuid, at) SELECT node, moment FROM called \
                          WHERE EXISTS (SELECT 1 FROM nodes WHERE nodes.uuid = called.node) \
                          ON CONFLICT (node_uuid) DO UPDATE SET at = excluded.at",
                     );
-                    stamp.build().execute(&mut *db).await?;
+                    stamp.execute(db).await?;
                 }
                 Ok::<_, Error>(())
             })
@@ -84,10 +84,8 @@ impl Store {
     pub async fn last_heartbeat(&self, node: Uuid) -> Result<Option<Timestamp>> {
         self.read(move |db| {
             Box::pin(async move {
-                let found = sqlx::query("SELECT at FROM agent_heartbeats WHERE node_uuid = $1")
-                    .bind(node.to_string())
-                    .fetch_optional(db)
-                    .await?;
+                let sql = "SELECT at FROM agent_heartbeats WHERE node_uuid = $1";
+                let found = db.optional(sql, [node.into()]).await?;
                 found
                     .map(|found| Columns::new(&found, "agent_heartbeats", &["at"]).time())
                     .transpose()
@@ -105,16 +103,16 @@ impl Store {
         self.read(move |db| {
             Box::pin(async move {
                 let now = codec::now();
-                let mut select = QueryBuilder::<Sqlite>::new(format!(
+                let mut select = Select::new(format!(
                     "SELECT string_agg(line, '') FROM (SELECT {} AS line FROM nodes \
                      LEFT JOIN agent_heartbeats ON node_uuid = uuid WHERE 1 = 1",
                     packed::fields(WAITING)
                 ));
                 page::within(&mut select, "provision_state", states);
                 select.push(" ORDER BY id) AS waiting");
-                let rows: Option<String> = select.build_query_scalar().fetch_one(db).await?;
-                let rows = rows.unwrap_or_default();
-                let mut column = Packed::new(&rows, "nodes", WAITING);
+                let all = select.one(db).await?;
+                let rows = all.text(0)?.unwrap_or_default();
+                let mut column = Packed::new(rows, "nodes", WAITING);
                 let mut waiting = Vec::new();
                 while !column.is_empty() {
                     waiting.push(Waiting {

@@ -1,20 +1,21 @@
 //! History: what happened to a node, for people.
 
 use jiff::Timestamp;
-use sqlx::QueryBuilder;
-use sqlx::Sqlite;
-use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 use wrought_wire::state::ProvisionState;
 
-use crate::Db;
 use crate::Error;
 use crate::Result;
 use crate::Store;
+use crate::codec::Cell;
 use crate::codec::Columns;
+use crate::db::Db;
+use crate::db::DbRow;
+use crate::db::is_foreign;
 use crate::page::Listed;
 use crate::page::Page;
 use crate::page::SortDir;
+use crate::select::Select;
 
 /// Entries kept per node.
 const KEPT: i64 = 300;
@@ -84,7 +85,7 @@ const LISTED: Listed = Listed {
     ],
 };
 
-fn read(row: &SqliteRow) -> Result<HistoryEntry> {
+fn read(row: &DbRow) -> Result<HistoryEntry> {
     let mut column = Columns::new(row, "node_history", COLUMNS);
     Ok(HistoryEntry {
         uuid: column.key()?,
@@ -100,9 +101,9 @@ fn read(row: &SqliteRow) -> Result<HistoryEntry> {
     })
 }
 
-fn select(node: Uuid) -> QueryBuilder<Sqlite> {
+fn select(node: Uuid) -> Select {
     let columns = COLUMNS.join(", ");
-    let mut select = QueryBuilder::new(format!(
+    let mut select = Select::new(format!(
         "SELECT {columns} FROM node_history WHERE node_uuid = "
     ));
     select.push_bind(node.to_string());
@@ -123,7 +124,7 @@ impl Store {
                     limit: query.limit,
                 };
                 LISTED.paged(db, &mut select, &page).await?;
-                let rows = select.build().fetch_all(db).await?;
+                let rows = select.all(db).await?;
                 rows.iter().map(read).collect()
             })
         })
@@ -136,7 +137,7 @@ impl Store {
             Box::pin(async move {
                 let mut select = select(node);
                 select.push(" AND uuid = ").push_bind(entry.to_string());
-                let row = select.build().fetch_optional(db).await?;
+                let row = select.optional(db).await?;
                 row.as_ref().map(read).transpose()
             })
         })
@@ -154,35 +155,33 @@ impl Store {
 /// Appends the entries and drops what is beyond the kept ones.
 pub(crate) async fn append(db: &mut Db, entries: &[HistoryEntry]) -> Result<()> {
     for entry in entries {
-        let inserted = sqlx::query(
+        let inserted = db.execute(
             "INSERT INTO node_history (uuid, node_uuid, severity, event_type, event, user_id, conductor, \
              created_at, state, target_provision_state) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-        )
-        .bind(entry.uuid.to_string())
-        .bind(entry.node.to_string())
-        .bind(&entry.severity)
-        .bind(&entry.event_type)
-        .bind(&entry.event)
-        .bind(&entry.user)
-        .bind(&entry.conductor)
-        .bind(entry.created_at.as_microsecond())
-        .bind(entry.state.map(ProvisionState::as_str))
-        .bind(entry.target.map(ProvisionState::as_str))
-        .execute(&mut *db)
-        .await;
-        inserted.map_err(|error| match error.as_database_error() {
-            Some(cause) if cause.is_foreign_key_violation() => Error::no_node(entry.node),
-            _ => error.into(),
+            [
+                entry.uuid.into(),
+                entry.node.into(),
+                Cell::maybe(entry.severity.as_ref()),
+                Cell::maybe(entry.event_type.as_ref()),
+                Cell::text(&entry.event),
+                Cell::maybe(entry.user.as_ref()),
+                Cell::maybe(entry.conductor.as_ref()),
+                entry.created_at.into(),
+                Cell::shown(entry.state),
+                Cell::shown(entry.target),
+            ],
+        );
+        inserted.await.map_err(|error| match is_foreign(&error) {
+            true => Error::no_node(entry.node),
+            false => error.into(),
         })?;
     }
     if let Some(entry) = entries.last() {
-        sqlx::query(
+        db.execute(
             "DELETE FROM node_history WHERE node_uuid = $1 AND id <= \
              (SELECT id FROM node_history WHERE node_uuid = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)",
+            [entry.node.into(), KEPT.into()],
         )
-        .bind(entry.node.to_string())
-        .bind(KEPT)
-        .execute(&mut *db)
         .await?;
     }
     Ok(())

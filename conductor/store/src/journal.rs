@@ -2,13 +2,14 @@
 //! conductor that starts anew knows where to go on.
 
 use jiff::Timestamp;
-use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
-use crate::Db;
 use crate::Result;
 use crate::Store;
+use crate::codec::Cell;
 use crate::codec::Columns;
+use crate::db::Db;
+use crate::db::DbRow;
 
 /// Entries kept per node.
 const KEPT: i64 = 500;
@@ -86,7 +87,7 @@ const COLUMNS: &[&str] = &[
     "at",
 ];
 
-fn read(row: &SqliteRow) -> Result<JournalEntry> {
+fn read(row: &DbRow) -> Result<JournalEntry> {
     let mut column = Columns::new(row, "node_journal", COLUMNS);
     Ok(JournalEntry {
         node: column.key()?,
@@ -105,13 +106,9 @@ impl Store {
     pub async fn last_journal(&self, node: Uuid) -> Result<Option<JournalEntry>> {
         self.read(move |db| {
             Box::pin(async move {
-                let row = sqlx::query(
-                    "SELECT node_uuid, kind, step_index, step, attempt, phase, detail, at \
-                     FROM node_journal WHERE node_uuid = $1 ORDER BY id DESC LIMIT 1",
-                )
-                .bind(node.to_string())
-                .fetch_optional(db)
-                .await?;
+                let sql = "SELECT node_uuid, kind, step_index, step, attempt, phase, detail, at \
+                           FROM node_journal WHERE node_uuid = $1 ORDER BY id DESC LIMIT 1";
+                let row = db.optional(sql, [node.into()]).await?;
                 row.as_ref().map(read).transpose()
             })
         })
@@ -122,13 +119,9 @@ impl Store {
     pub async fn journal(&self, node: Uuid) -> Result<Vec<JournalEntry>> {
         self.read(move |db| {
             Box::pin(async move {
-                let rows = sqlx::query(
-                    "SELECT node_uuid, kind, step_index, step, attempt, phase, detail, at \
-                     FROM node_journal WHERE node_uuid = $1 ORDER BY id",
-                )
-                .bind(node.to_string())
-                .fetch_all(db)
-                .await?;
+                let sql = "SELECT node_uuid, kind, step_index, step, attempt, phase, detail, at \
+                           FROM node_journal WHERE node_uuid = $1 ORDER BY id";
+                let rows = db.all(sql, [node.into()]).await?;
                 rows.iter().map(read).collect()
             })
         })
@@ -139,29 +132,28 @@ impl Store {
 /// Appends the entries and drops what is beyond the kept ones.
 pub(crate) async fn append(db: &mut Db, entries: &[JournalEntry]) -> Result<()> {
     for entry in entries {
-        sqlx::query(
+        db.execute(
             "INSERT INTO node_journal (node_uuid, kind, step_index, step, attempt, phase, detail, at) \
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+            [
+                entry.node.into(),
+                Cell::text(&entry.kind),
+                Cell::int(entry.step_index.into()),
+                Cell::text(&entry.step),
+                Cell::int(entry.attempt.into()),
+                Cell::text(entry.phase.as_str()),
+                Cell::maybe(entry.detail.as_ref()),
+                entry.at.into(),
+            ],
         )
-        .bind(entry.node.to_string())
-        .bind(&entry.kind)
-        .bind(i64::from(entry.step_index))
-        .bind(&entry.step)
-        .bind(i64::from(entry.attempt))
-        .bind(entry.phase.as_str())
-        .bind(&entry.detail)
-        .bind(entry.at.as_microsecond())
-        .execute(&mut *db)
         .await?;
     }
     if let Some(entry) = entries.last() {
-        sqlx::query(
+        db.execute(
             "DELETE FROM node_journal WHERE node_uuid = $1 AND id <= \
              (SELECT id FROM node_journal WHERE node_uuid = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)",
+            [entry.node.into(), KEPT.into()],
         )
-        .bind(entry.node.to_string())
-        .bind(KEPT)
-        .execute(&mut *db)
         .await?;
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! The database: one file per table. SQLite by default; the SQL keeps to what
-//! SQLite and PostgreSQL share.
+//! The database: one file per table. SQLite by default, or PostgreSQL, which
+//! several servers share; the SQL is the same and keeps to what both have.
 //!
 //! * One writer: every change is a job in one queue and runs on one
 //!   connection. Jobs that wait together are committed together (one flush to
@@ -27,9 +27,11 @@ pub mod runbook;
 pub mod volume;
 
 mod codec;
+mod db;
 mod migrate;
 mod open;
 mod packed;
+mod select;
 mod writer;
 
 #[cfg(test)]
@@ -69,7 +71,7 @@ pub struct Store {
 struct Inner {
     writer: writer::Writer,
     /// Absent for a database in memory, whose one connection does everything.
-    readers: Option<sqlx::SqlitePool>,
+    readers: Option<open::Readers>,
 }
 
 impl std::fmt::Debug for Store {
@@ -82,7 +84,7 @@ impl Store {
     /// Runs `work` in the writer's queue, in a transaction.
     async fn write<T, E, F>(&self, work: F) -> std::result::Result<T, E>
     where
-        F: for<'c> FnOnce(&'c mut Db) -> writer::Work<'c, T, E> + Send + 'static,
+        F: for<'c> FnOnce(&'c mut db::Db) -> writer::Work<'c, T, E> + Send + 'static,
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
@@ -92,7 +94,7 @@ impl Store {
     /// Runs `work` on a reading connection.
     async fn read<T, F>(&self, work: F) -> Result<T>
     where
-        F: for<'c> FnOnce(&'c mut Db) -> writer::Work<'c, T, Error> + Send + 'static,
+        F: for<'c> FnOnce(&'c mut db::Db) -> writer::Work<'c, T, Error> + Send + 'static,
         T: Send + 'static,
     {
         match &self.inner.readers {
@@ -113,6 +115,3 @@ impl Store {
         }
     }
 }
-
-/// The connection type, named in one place.
-type Db = sqlx::SqliteConnection;

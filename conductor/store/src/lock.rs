@@ -5,13 +5,13 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use sqlx::Row;
 use uuid::Uuid;
 
 use crate::Error;
 use crate::Result;
 use crate::Store;
 use crate::codec;
+use crate::codec::Cell;
 
 /// A lock that is held. It ends with [`Store::unlock`], or by itself when it
 /// is not renewed in time.
@@ -54,6 +54,11 @@ impl From<sqlx::Error> for LockError {
 }
 
 impl Lease {
+    /// Node, owner and epoch, as conditions take them.
+    pub(crate) fn cells(&self) -> [Cell; 3] {
+        [self.node.into(), Cell::text(&self.owner), self.epoch.into()]
+    }
+
     /// One row was changed under this lease, or it is lost.
     pub(crate) fn check(&self, rows: u64) -> Result<()> {
         if rows == 1 {
@@ -86,27 +91,23 @@ impl Store {
         self.write(move |db| {
             Box::pin(async move {
                 let now = codec::now();
-                let taken = sqlx::query(
+                let taken = db.optional(
                     "UPDATE nodes SET reservation = $1, lock_epoch = lock_epoch + 1, lock_expires_at = $2 \
                      WHERE uuid = $3 AND (reservation IS NULL OR lock_expires_at IS NULL OR lock_expires_at <= $4) \
                      RETURNING lock_epoch",
+                    [Cell::text(&owner), expiry(now, ttl).into(), node.into(), now.into()],
                 )
-                .bind(&owner)
-                .bind(expiry(now, ttl))
-                .bind(node.to_string())
-                .bind(now.as_microsecond())
-                .fetch_optional(&mut *db)
                 .await?;
                 if let Some(taken) = taken {
-                    return Ok(Lease { node, owner, epoch: taken.try_get(0)?, ttl });
+                    let epoch = taken.int(0)?.unwrap_or_default();
+                    return Ok(Lease { node, owner, epoch, ttl });
                 }
-                let held = sqlx::query("SELECT reservation FROM nodes WHERE uuid = $1")
-                    .bind(node.to_string())
-                    .fetch_optional(&mut *db)
+                let held = db
+                    .optional("SELECT reservation FROM nodes WHERE uuid = $1", [node.into()])
                     .await?
                     .ok_or(LockError::NotFound(node))?;
-                let owner: Option<String> = held.try_get(0)?;
-                Err(LockError::Held { node, owner: owner.unwrap_or_default() })
+                let owner = held.text(0)?.unwrap_or_default().to_owned();
+                Err(LockError::Held { node, owner })
             })
         })
         .await
@@ -118,16 +119,15 @@ impl Store {
         let lease = lease.clone();
         self.write(move |db| {
             Box::pin(async move {
-                let done = sqlx::query(
-                    "UPDATE nodes SET lock_expires_at = $1 WHERE uuid = $2 AND reservation = $3 AND lock_epoch = $4",
-                )
-                .bind(expiry(codec::now(), lease.ttl))
-                .bind(lease.node.to_string())
-                .bind(&lease.owner)
-                .bind(lease.epoch)
-                .execute(db)
-                .await?;
-                lease.check(done.rows_affected())
+                let until = expiry(codec::now(), lease.ttl);
+                let done = db
+                    .execute(
+                        "UPDATE nodes SET lock_expires_at = $4 \
+                         WHERE uuid = $1 AND reservation = $2 AND lock_epoch = $3",
+                        lease.cells().into_iter().chain([until.into()]),
+                    )
+                    .await?;
+                lease.check(done)
             })
         })
         .await
@@ -137,16 +137,14 @@ impl Store {
     pub async fn unlock(&self, lease: Lease) -> Result<()> {
         self.write(move |db| {
             Box::pin(async move {
-                let done = sqlx::query(
-                    "UPDATE nodes SET reservation = NULL, lock_expires_at = NULL \
-                     WHERE uuid = $1 AND reservation = $2 AND lock_epoch = $3",
-                )
-                .bind(lease.node.to_string())
-                .bind(&lease.owner)
-                .bind(lease.epoch)
-                .execute(db)
-                .await?;
-                if done.rows_affected() == 0 {
+                let done = db
+                    .execute(
+                        "UPDATE nodes SET reservation = NULL, lock_expires_at = NULL \
+                         WHERE uuid = $1 AND reservation = $2 AND lock_epoch = $3",
+                        lease.cells(),
+                    )
+                    .await?;
+                if done == 0 {
                     tracing::debug!(node = %lease.node, epoch = lease.epoch, "lock was gone before it was released");
                 }
                 Ok(())
@@ -161,13 +159,13 @@ impl Store {
         let owner = owner.to_lowercase();
         self.write(move |db| {
             Box::pin(async move {
-                let rows = sqlx::query(
-                    "UPDATE nodes SET reservation = NULL, lock_expires_at = NULL \
-                     WHERE LOWER(reservation) = $1 RETURNING uuid",
-                )
-                .bind(owner)
-                .fetch_all(db)
-                .await?;
+                let rows = db
+                    .all(
+                        "UPDATE nodes SET reservation = NULL, lock_expires_at = NULL \
+                         WHERE LOWER(reservation) = $1 RETURNING uuid",
+                        [owner.into()],
+                    )
+                    .await?;
                 rows.iter()
                     .map(|row| codec::Columns::new(row, "nodes", &["uuid"]).key())
                     .collect()

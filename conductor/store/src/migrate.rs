@@ -1,15 +1,28 @@
 //! Schema versions: SQL kept in the program, applied in order, one
 //! transaction each.
 
-use sqlx::Connection;
+use sqlx::AssertSqlSafe;
 
-use crate::Db;
 use crate::Error;
 use crate::Result;
 use crate::codec;
+use crate::db::Db;
+use crate::db::Kind;
 
-/// What differs between the databases: the self-numbering key.
-const ID: &str = "INTEGER PRIMARY KEY";
+/// What differs between the databases: the self-numbering key, and that text
+/// is in the order of its bytes.
+fn native(sql: &str, kind: Kind) -> String {
+    match kind {
+        Kind::Sqlite => sql.replace("{ID}", "INTEGER PRIMARY KEY"),
+        Kind::Postgres => sql
+            .replace("{ID}", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY")
+            .replace(" TEXT", " TEXT COLLATE \"C\""),
+    }
+}
+
+/// Keeps two servers from bringing one database up to date at a time.
+const LOCK: &str = "SELECT pg_advisory_lock(7238471901)";
+const UNLOCK: &str = "SELECT pg_advisory_unlock(7238471901)";
 
 /// Every version with its SQL; `{ID}` stands for a self-numbering key.
 const MIGRATIONS: &[(i64, &str)] = &[
@@ -20,30 +33,40 @@ const MIGRATIONS: &[(i64, &str)] = &[
 
 /// Brings the schema up to date.
 pub(crate) async fn run(connection: &mut Db) -> Result<()> {
+    if connection.kind() == Kind::Sqlite {
+        return apply(connection).await;
+    }
+    connection.run(LOCK).await?;
+    let applied = apply(connection).await;
+    connection.run(UNLOCK).await?;
+    applied
+}
+
+async fn apply(connection: &mut Db) -> Result<()> {
     let known = MIGRATIONS.last().map_or(0, |(version, _)| *version);
-    sqlx::query(
-        "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY, applied_at BIGINT NOT NULL)",
-    )
-    .execute(&mut *connection)
-    .await?;
-    let found: i64 = sqlx::query_scalar("SELECT COALESCE(MAX(version), 0) FROM schema_version")
-        .fetch_one(&mut *connection)
+    connection
+        .run(
+            "CREATE TABLE IF NOT EXISTS schema_version \
+             (version BIGINT NOT NULL PRIMARY KEY, applied_at BIGINT NOT NULL)",
+        )
         .await?;
+    let newest = "SELECT COALESCE(MAX(version), 0) FROM schema_version";
+    let found = connection.one(newest, []).await?;
+    let found = found.int(0)?.unwrap_or_default();
     if found > known {
         return Err(Error::SchemaTooNew { found, known });
     }
     for (version, sql) in MIGRATIONS.iter().filter(|(version, _)| *version > found) {
-        let mut transaction = connection.begin().await?;
+        // A connection that fails in between is given up, and with it what
+        // was not committed.
+        connection.run("BEGIN").await?;
         // The text is a constant of this program.
-        sqlx::raw_sql(sqlx::AssertSqlSafe(sql.replace("{ID}", ID)))
-            .execute(&mut *transaction)
-            .await?;
-        sqlx::query("INSERT INTO schema_version (version, applied_at) VALUES ($1, $2)")
-            .bind(*version)
-            .bind(codec::now().as_microsecond())
-            .execute(&mut *transaction)
-            .await?;
-        transaction.commit().await?;
+        let sql = native(sql, connection.kind());
+        connection.run(AssertSqlSafe(sql)).await?;
+        let note = "INSERT INTO schema_version (version, applied_at) VALUES ($1, $2)";
+        let cells = [(*version).into(), codec::now().into()];
+        connection.execute(note, cells).await?;
+        connection.run("COMMIT").await?;
         tracing::debug!(version, "database schema applied");
     }
     Ok(())
@@ -62,9 +85,7 @@ mod tests {
         store
             .write(|db| {
                 Box::pin(async move {
-                    sqlx::query("INSERT INTO schema_version VALUES (999, 0)")
-                        .execute(db)
-                        .await?;
+                    db.run("INSERT INTO schema_version VALUES (999, 0)").await?;
                     Ok::<_, Error>(())
                 })
             })

@@ -8,7 +8,6 @@ mod table;
 pub use query::NodeBrief;
 
 pub(crate) use table::find;
-pub(crate) use table::is_unique;
 
 use jiff::Timestamp;
 use serde::Deserialize;

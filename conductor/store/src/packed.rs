@@ -142,7 +142,9 @@ mod tests {
     use super::Packed;
     use super::fields;
     use crate::Error;
-    use crate::Store;
+    use crate::codec::Cell;
+    use crate::select::Select;
+    use crate::testing;
 
     const COLUMNS: &[&str] = &["a", "b"];
 
@@ -155,19 +157,21 @@ mod tests {
             (Some("-:5:é\u{1f680}\n'"), 4),
         ];
         for count in [0, 1, 3, 4] {
-            let store = Store::open("sqlite::memory:").await.unwrap();
+            let store = testing::store().await;
             let text: Option<String> = store
                 .write(move |db| {
                     Box::pin(async move {
-                        sqlx::query("CREATE TABLE t (a TEXT, b BIGINT)").execute(&mut *db).await?;
+                        db.run("CREATE TABLE t (a TEXT, b BIGINT)").await?;
                         for (a, b) in &rows[..count] {
-                            sqlx::query("INSERT INTO t VALUES ($1, $2)").bind(*a).bind(*b).execute(&mut *db).await?;
+                            let cells = [Cell::Text(a.map(str::to_owned)), (*b).into()];
+                            db.execute("INSERT INTO t VALUES ($1, $2)", cells).await?;
                         }
                         let sql = format!(
                             "SELECT string_agg(line, '') FROM (SELECT {} AS line FROM t ORDER BY b) AS page",
                             fields(COLUMNS)
                         );
-                        Ok::<_, Error>(sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).fetch_one(db).await?)
+                        let found = Select::new(sql).one(db).await?;
+                        Ok::<_, Error>(found.text(0)?.map(str::to_owned))
                     })
                 })
                 .await

@@ -1,13 +1,13 @@
 //! Pages of a list: sorting by a column, the row's number as tie break, and
 //! going on after a marker.
 
-use sqlx::QueryBuilder;
-use sqlx::Sqlite;
 use uuid::Uuid;
 
-use crate::Db;
 use crate::Error;
 use crate::Result;
+use crate::codec::Cell;
+use crate::db::Db;
+use crate::select::Select;
 
 /// Direction of a sorted list. Rows without a value are first when ascending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,7 +58,7 @@ impl Listed {
     pub(crate) async fn paged(
         &self,
         db: &mut Db,
-        select: &mut QueryBuilder<Sqlite>,
+        select: &mut Select,
         page: &Page<'_>,
     ) -> Result<()> {
         let column = self.column(page.sort_key)?;
@@ -88,23 +88,25 @@ impl Listed {
     async fn after(
         &self,
         db: &mut Db,
-        select: &mut QueryBuilder<Sqlite>,
+        select: &mut Select,
         column: &'static str,
         dir: SortDir,
         marker: Uuid,
     ) -> Result<()> {
         let table = self.table;
-        let mut find = QueryBuilder::<Sqlite>::new(format!(
-            "SELECT id, CASE WHEN {column} IS NULL THEN 1 ELSE 0 END FROM {table} WHERE uuid = "
+        let mut find = Select::new(format!(
+            "SELECT id, CAST(CASE WHEN {column} IS NULL THEN 1 ELSE 0 END AS BIGINT) \
+             FROM {table} WHERE uuid = "
         ));
-        find.push_bind(marker.to_string());
-        let found: Option<(i64, i64)> = find.build_query_as().fetch_optional(db).await?;
-        let Some((id, is_null)) = found else {
+        find.push_bind(marker);
+        let found = find.optional(db).await?;
+        let Some(found) = found else {
             return Err(Error::MarkerNotFound {
                 what: self.what,
                 marker,
             });
         };
+        let (id, is_null) = (found.int(0)?.unwrap_or_default(), found.int(1)? == Some(1));
         let beyond = match dir {
             SortDir::Asc => ">",
             SortDir::Desc => "<",
@@ -113,7 +115,7 @@ impl Listed {
             select.push(format_args!(" AND id {beyond} ")).push_bind(id);
             return Ok(());
         }
-        if is_null == 1 {
+        if is_null {
             let later = match dir {
                 SortDir::Asc => format!(" OR {column} IS NOT NULL"),
                 SortDir::Desc => String::new(),
@@ -142,10 +144,7 @@ impl Listed {
 }
 
 /// Appends ` AND column = value` when there is a value.
-pub(crate) fn equal<T>(select: &mut QueryBuilder<Sqlite>, column: &'static str, value: Option<T>)
-where
-    T: for<'t> sqlx::Encode<'t, Sqlite> + sqlx::Type<Sqlite>,
-{
+pub(crate) fn equal<T: Into<Cell>>(select: &mut Select, column: &'static str, value: Option<T>) {
     if let Some(value) = value {
         select
             .push(format_args!(" AND {column} = "))
@@ -155,28 +154,20 @@ where
 
 /// Appends ` AND column IN (…)` unless the list is empty.
 pub(crate) fn within(
-    select: &mut QueryBuilder<Sqlite>,
+    select: &mut Select,
     column: &'static str,
     values: impl IntoIterator<Item = String>,
 ) {
-    let mut values = values.into_iter().peekable();
+    let mut values = values.into_iter().map(Cell::from).peekable();
     if values.peek().is_none() {
         return;
     }
     select.push(format_args!(" AND {column} IN ("));
-    let mut list = select.separated(", ");
-    for value in values {
-        list.push_bind(value);
-    }
-    select.push(")");
+    select.push_list(values).push(")");
 }
 
 /// Appends the condition that the column contains the text, whatever the case.
-pub(crate) fn contains(
-    select: &mut QueryBuilder<Sqlite>,
-    column: &'static str,
-    text: Option<&String>,
-) {
+pub(crate) fn contains(select: &mut Select, column: &'static str, text: Option<&String>) {
     let Some(text) = text else { return };
     let mut pattern = String::from("%");
     for character in text.chars() {
@@ -192,7 +183,7 @@ pub(crate) fn contains(
 
 /// Appends the condition that a row's node is in one of the shards and in one
 /// of the conductor groups; an empty list is no condition.
-pub(crate) fn of_nodes(select: &mut QueryBuilder<Sqlite>, shards: &[String], groups: &[String]) {
+pub(crate) fn of_nodes(select: &mut Select, shards: &[String], groups: &[String]) {
     if shards.is_empty() && groups.is_empty() {
         return;
     }

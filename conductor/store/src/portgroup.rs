@@ -5,15 +5,13 @@ use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Map;
 use serde_json::Value;
-use sqlx::QueryBuilder;
-use sqlx::Sqlite;
-use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
 use crate::Error;
 use crate::Result;
 use crate::codec;
 use crate::codec::Cell;
+use crate::db::DbRow;
 use crate::page;
 use crate::row::Filter;
 use crate::row::Reference;
@@ -22,6 +20,7 @@ use crate::row::Table;
 use crate::row::Unique;
 use crate::row::identity;
 use crate::row::unique_name;
+use crate::select::Select;
 
 /// One portgroup. Field names are the API's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -148,7 +147,7 @@ impl Row for Portgroup {
         }
     }
 
-    fn read(row: &SqliteRow) -> Result<Self> {
+    fn read(row: &DbRow) -> Result<Self> {
         let mut column = TABLE.columns(row);
         Ok(Self {
             uuid: column.key()?,
@@ -191,7 +190,7 @@ impl Row for Portgroup {
 impl Filter for PortgroupQuery {
     type Row = Portgroup;
 
-    fn push(&self, select: &mut QueryBuilder<Sqlite>) {
+    fn push(&self, select: &mut Select) {
         page::equal(
             select,
             "node_uuid",

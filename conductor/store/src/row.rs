@@ -5,22 +5,22 @@
 use std::sync::OnceLock;
 
 use jiff::Timestamp;
-use sqlx::QueryBuilder;
-use sqlx::Row as _;
-use sqlx::Sqlite;
-use sqlx::sqlite::SqliteRow;
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use crate::Db;
 use crate::Error;
 use crate::Result;
 use crate::Store;
 use crate::codec;
 use crate::codec::Cell;
-use crate::node::is_unique;
+use crate::db::Db;
+use crate::db::DbRow;
+use crate::db::is_foreign;
+use crate::db::is_unique;
 use crate::page::Listed;
 use crate::page::Page;
 use crate::page::SortDir;
+use crate::select::Select;
 
 /// A record that one row of a table holds.
 pub trait Row: Clone + Send + Sync + 'static {
@@ -40,7 +40,7 @@ pub trait Row: Clone + Send + Sync + 'static {
     fn normalise(&mut self) {}
     /// From a row with the table's columns in order. Fails with
     /// [`Error::Corrupt`].
-    fn read(row: &SqliteRow) -> Result<Self>;
+    fn read(row: &DbRow) -> Result<Self>;
     /// Values of the table's columns in order.
     fn cells(&self) -> Vec<Cell>;
 }
@@ -50,7 +50,7 @@ pub trait Filter: Clone + Send + Sync + 'static {
     /// What it picks from.
     type Row: Row;
     /// Appends ` AND …` for each condition.
-    fn push(&self, select: &mut QueryBuilder<Sqlite>);
+    fn push(&self, select: &mut Select);
 }
 
 /// Which part of a list is wanted.
@@ -159,7 +159,7 @@ impl Table {
     }
 
     /// The columns of a row, for reading them one after the other.
-    pub(crate) fn columns<'r>(&self, row: &'r SqliteRow) -> codec::Columns<'r> {
+    pub(crate) fn columns<'r>(&self, row: &'r DbRow) -> codec::Columns<'r> {
         codec::Columns::new(row, self.name, self.columns)
     }
 
@@ -210,8 +210,8 @@ impl Store {
         row.normalise();
         self.write(move |db| {
             Box::pin(async move {
-                let insert = sqlx::query(R::table().sql().insert.as_str());
-                match codec::bind(insert, row.cells()).execute(&mut *db).await {
+                let insert = R::table().sql().insert.as_str();
+                match db.execute(insert, row.cells()).await {
                     Ok(_) => Ok(()),
                     Err(error) => Err(explain(db, &row, true, error).await),
                 }
@@ -238,10 +238,7 @@ impl Store {
             Box::pin(async move {
                 let sql = format!("{} WHERE {column} = $1", R::table().sql().select);
                 // Both parts are constants of this program.
-                let row = sqlx::query(sqlx::AssertSqlSafe(sql))
-                    .bind(value)
-                    .fetch_optional(db)
-                    .await?;
+                let row = db.optional(AssertSqlSafe(sql), [value.into()]).await?;
                 row.as_ref().map(R::read).transpose()
             })
         })
@@ -254,11 +251,11 @@ impl Store {
         self.read(move |db| {
             Box::pin(async move {
                 let table = F::Row::table();
-                let mut select = QueryBuilder::<Sqlite>::new(table.sql().select.as_str());
+                let mut select = Select::new(table.sql().select.as_str());
                 select.push(" WHERE 1 = 1");
                 filter.push(&mut select);
                 table.listed().paged(db, &mut select, &page.page()).await?;
-                let rows = select.build().fetch_all(db).await?;
+                let rows = select.all(db).await?;
                 rows.iter().map(F::Row::read).collect()
             })
         })
@@ -277,14 +274,9 @@ impl Store {
             .write(move |db| {
                 Box::pin(async move {
                     let values = saved.cells().into_iter().skip(UNCHANGING);
-                    let update = sqlx::query(R::table().sql().update.as_str());
-                    let update = codec::bind(update, values)
-                        .bind(saved.uuid().to_string())
-                        .bind(before);
-                    match update.execute(&mut *db).await {
-                        Ok(done) if done.rows_affected() == 0 => {
-                            Err(lost(db, R::table(), saved.uuid()).await)
-                        }
+                    let values = values.chain([saved.uuid().into(), before.into()]);
+                    match db.execute(R::table().sql().update.as_str(), values).await {
+                        Ok(0) => Err(lost(db, R::table(), saved.uuid()).await),
                         Ok(_) => Ok(saved),
                         Err(error) => Err(explain(db, &saved, false, error).await),
                     }
@@ -301,9 +293,8 @@ impl Store {
         self.write(move |db| {
             Box::pin(async move {
                 let table = R::table();
-                let delete = sqlx::query(table.sql().delete.as_str()).bind(uuid.to_string());
-                match delete.execute(db).await {
-                    Ok(done) if done.rows_affected() == 0 => Err(table.missing(uuid)),
+                match db.execute(table.sql().delete.as_str(), [uuid.into()]).await {
+                    Ok(0) => Err(table.missing(uuid)),
                     Ok(_) => Ok(()),
                     Err(error) if is_foreign(&error) => Err(Error::InUse {
                         what: table.what,
@@ -317,20 +308,10 @@ impl Store {
     }
 }
 
-fn is_foreign(error: &sqlx::Error) -> bool {
-    error
-        .as_database_error()
-        .is_some_and(|cause| cause.is_foreign_key_violation())
-}
-
 /// Why a row was not there to be saved.
 async fn lost(db: &mut Db, table: &'static Table, uuid: Uuid) -> Error {
     let sql = format!("SELECT uuid FROM {} WHERE uuid = $1", table.name);
-    let found = sqlx::query(sqlx::AssertSqlSafe(sql))
-        .bind(uuid.to_string())
-        .fetch_optional(db)
-        .await;
-    match found {
+    match db.optional(AssertSqlSafe(sql), [uuid.into()]).await {
         Ok(Some(_)) => Error::Changed {
             what: table.what,
             uuid,
@@ -342,17 +323,22 @@ async fn lost(db: &mut Db, table: &'static Table, uuid: Uuid) -> Error {
 
 /// Gives a failed statement its meaning.
 async fn explain<R: Row>(db: &mut Db, row: &R, new: bool, error: sqlx::Error) -> Error {
-    let meaning = if is_foreign(&error) {
-        stray(db, row).await
-    } else if is_unique(&error) {
-        clash(db, row, new).await
-    } else {
-        Ok(None)
-    };
-    match meaning {
+    match meaning(db, row, new, &error).await {
         Ok(Some(meaning)) => meaning,
         Ok(None) => error.into(),
         Err(failed) => failed.into(),
+    }
+}
+
+async fn meaning<R: Row>(db: &mut Db, row: &R, new: bool, error: &sqlx::Error) -> Found<Error> {
+    if is_foreign(error) {
+        db.recover().await?;
+        stray(db, row).await
+    } else if is_unique(error) {
+        db.recover().await?;
+        clash(db, row, new).await
+    } else {
+        Ok(None)
     }
 }
 
@@ -370,9 +356,8 @@ async fn stray<R: Row>(db: &mut Db, row: &R) -> Found<Error> {
             continue;
         };
         let sql = format!("SELECT uuid FROM {} WHERE uuid = $1", reference.table);
-        let found = sqlx::query(sqlx::AssertSqlSafe(sql))
-            .bind(&uuid)
-            .fetch_optional(&mut *db)
+        let found = db
+            .optional(AssertSqlSafe(sql), [uuid.clone().into()])
             .await?;
         if found.is_none() {
             return Ok(Some(Error::NotFound {
@@ -390,30 +375,26 @@ async fn clash<R: Row>(db: &mut Db, row: &R, new: bool) -> Found<Error> {
     let uuid = row.uuid();
     let select = format!("SELECT uuid FROM {} WHERE uuid ", table.name);
     if new {
-        let mut find = QueryBuilder::<Sqlite>::new(format!("{select}= "));
-        find.push_bind(uuid.to_string());
-        if find.build().fetch_optional(&mut *db).await?.is_some() {
+        let mut find = Select::new(format!("{select}= "));
+        find.push_bind(uuid);
+        if find.optional(db).await?.is_some() {
             let what = table.what;
             return Ok(Some(Error::DuplicateUuid { what, uuid }));
         }
     }
     for unique in table.unique {
-        let mut find = QueryBuilder::<Sqlite>::new(format!("{select}<> "));
-        find.push_bind(uuid.to_string());
+        let mut find = Select::new(format!("{select}<> "));
+        find.push_bind(uuid);
         let mut values = Vec::new();
         for column in unique.columns {
             find.push(format_args!(" AND {column} = "));
             // No value equals none, so that rows without one never clash.
             let cell = cell(row, column).unwrap_or(Cell::Text(None));
             values.push(cell.to_string());
-            match cell {
-                Cell::Text(text) => find.push_bind(text),
-                Cell::Int(number) => find.push_bind(number),
-            };
+            find.push_bind(cell);
         }
-        if let Some(found) = find.build().fetch_optional(&mut *db).await? {
-            let other: String = found.try_get(0)?;
-            let other = Uuid::try_parse(&other).unwrap_or_default();
+        if let Some(found) = find.optional(db).await? {
+            let other = Uuid::try_parse(found.text(0)?.unwrap_or_default()).unwrap_or_default();
             return Ok(Some((unique.taken)(&values, other)));
         }
     }

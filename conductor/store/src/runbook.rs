@@ -5,19 +5,18 @@ use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Map;
 use serde_json::Value;
-use sqlx::QueryBuilder;
-use sqlx::Sqlite;
-use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
 use crate::Result;
 use crate::codec;
 use crate::codec::Cell;
+use crate::db::DbRow;
 use crate::row::Filter;
 use crate::row::Row;
 use crate::row::Table;
 use crate::row::identity;
 use crate::row::unique_name;
+use crate::select::Select;
 
 /// One runbook. Field names are the API's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -114,7 +113,7 @@ static TABLE: Table = Table::new(
 impl Row for Runbook {
     identity!(TABLE);
 
-    fn read(row: &SqliteRow) -> Result<Self> {
+    fn read(row: &DbRow) -> Result<Self> {
         let mut column = TABLE.columns(row);
         Ok(Self {
             uuid: column.key()?,
@@ -151,5 +150,5 @@ impl Row for Runbook {
 impl Filter for RunbookQuery {
     type Row = Runbook;
 
-    fn push(&self, _: &mut QueryBuilder<Sqlite>) {}
+    fn push(&self, _: &mut Select) {}
 }

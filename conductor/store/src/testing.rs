@@ -1,5 +1,7 @@
 //! Sample rows for tests.
 
+mod postgres;
+
 use std::collections::BTreeMap;
 
 use serde_json::Map;
@@ -11,9 +13,13 @@ use crate::Port;
 use crate::Store;
 use crate::codec;
 
-/// An empty database in memory.
+/// An empty database: in memory, or one of its own on the PostgreSQL server
+/// that [`postgres`] has started for a second run of all tests.
 pub(crate) async fn store() -> Store {
-    Store::open("sqlite::memory:").await.unwrap()
+    match std::env::var(postgres::SERVER) {
+        Ok(server) => postgres::database(&server).await,
+        Err(_) => Store::open("sqlite::memory:").await.unwrap(),
+    }
 }
 
 /// A bare node with that name.

@@ -4,8 +4,6 @@
 mod connector;
 mod target;
 
-use sqlx::QueryBuilder;
-use sqlx::Sqlite;
 use uuid::Uuid;
 
 pub use connector::VolumeConnector;
@@ -13,6 +11,7 @@ pub use target::VolumeTarget;
 
 use crate::page;
 use crate::row::Filter;
+use crate::select::Select;
 
 /// Which connectors are wanted.
 #[derive(Debug, Clone, Default)]
@@ -31,7 +30,7 @@ pub struct TargetQuery {
 impl Filter for ConnectorQuery {
     type Row = VolumeConnector;
 
-    fn push(&self, select: &mut QueryBuilder<Sqlite>) {
+    fn push(&self, select: &mut Select) {
         of_node(select, self.node_uuid);
     }
 }
@@ -39,11 +38,11 @@ impl Filter for ConnectorQuery {
 impl Filter for TargetQuery {
     type Row = VolumeTarget;
 
-    fn push(&self, select: &mut QueryBuilder<Sqlite>) {
+    fn push(&self, select: &mut Select) {
         of_node(select, self.node_uuid);
     }
 }
 
-fn of_node(select: &mut QueryBuilder<Sqlite>, node: Option<Uuid>) {
+fn of_node(select: &mut Select, node: Option<Uuid>) {
     page::equal(select, "node_uuid", node.map(|uuid| uuid.to_string()));
 }

@@ -3,13 +3,15 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use sqlx::Connection;
 use tokio::sync::mpsc;
 use tokio::sync::oneshot;
 
-use crate::Db;
 use crate::Error;
+use crate::db::Db;
+use crate::db::Kind;
+use crate::open::Place;
 
 /// What one job does with the connection.
 pub(crate) type Work<'c, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'c>>;
@@ -35,6 +37,8 @@ enum Order {
 const QUEUE: usize = 4096;
 /// Jobs that one commit takes at most.
 const GROUP: usize = 256;
+/// How long a lost connection may take to be made again while jobs wait.
+const RECONNECT: Duration = Duration::from_secs(5);
 
 /// The way into the queue.
 pub(crate) struct Writer {
@@ -42,10 +46,11 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Starts the task that owns the connection.
-    pub(crate) fn start(connection: Db) -> Self {
+    /// Starts the task that owns the connection; one that is lost is made
+    /// again at `place`.
+    pub(crate) fn start(connection: Db, place: Place) -> Self {
         let (orders, queue) = mpsc::channel(QUEUE);
-        tokio::spawn(serve(connection, queue));
+        tokio::spawn(serve(connection, place, queue));
         Self { orders }
     }
 
@@ -88,7 +93,7 @@ impl Writer {
     }
 }
 
-async fn serve(mut connection: Db, mut queue: mpsc::Receiver<Order>) {
+async fn serve(mut connection: Db, place: Place, mut queue: mpsc::Receiver<Order>) {
     let mut closing = None;
     while closing.is_none() {
         let mut group = Vec::new();
@@ -113,8 +118,8 @@ async fn serve(mut connection: Db, mut queue: mpsc::Receiver<Order>) {
                 Err(_) => break,
             }
         }
-        if !group.is_empty() {
-            run_group(&mut connection, group).await;
+        if !group.is_empty() && !run_group(&mut connection, group).await {
+            connect_again(&mut connection, &place).await;
         }
     }
     queue.close();
@@ -128,18 +133,36 @@ async fn serve(mut connection: Db, mut queue: mpsc::Receiver<Order>) {
 
 /// Runs the jobs in one transaction. A job that fails undoes its own changes
 /// alone; when the transaction itself fails, every job of the group learns it.
-async fn run_group(connection: &mut Db, group: Vec<Job>) {
+/// Whether the connection is still good.
+async fn run_group(connection: &mut Db, group: Vec<Job>) -> bool {
     let mut kept: Vec<Deliver> = Vec::with_capacity(group.len());
     let outcome = run_jobs(connection, group, &mut kept).await;
     match outcome {
-        Ok(()) => kept.into_iter().for_each(|deliver| deliver(Ok(()))),
+        Ok(()) => {
+            kept.into_iter().for_each(|deliver| deliver(Ok(())));
+            true
+        }
         Err(error) => {
             // Fails when the database has rolled back by itself.
-            sqlx::query("ROLLBACK").execute(&mut *connection).await.ok();
+            connection.run("ROLLBACK").await.ok();
             let error = Arc::new(error);
             kept.into_iter()
                 .for_each(|deliver| deliver(Err(Error::Commit(error.clone()))));
+            connection.run("SELECT 1").await.is_ok()
         }
+    }
+}
+
+/// Replaces a lost connection. Where that fails, the next group of jobs does
+/// so too, and another attempt follows.
+async fn connect_again(connection: &mut Db, place: &Place) {
+    match tokio::time::timeout(RECONNECT, place.connect()).await {
+        Ok(Ok(fresh)) => {
+            tracing::warn!("the connection to the database was lost and made again");
+            *connection = fresh;
+        }
+        Ok(Err(error)) => tracing::error!(%error, "the database cannot be reached"),
+        Err(_) => tracing::error!("the database does not answer"),
     }
 }
 
@@ -148,15 +171,15 @@ async fn run_jobs(
     group: Vec<Job>,
     kept: &mut Vec<Deliver>,
 ) -> Result<(), sqlx::Error> {
-    sqlx::query("BEGIN IMMEDIATE")
-        .execute(&mut *connection)
-        .await?;
-    let alone = group.len() == 1;
+    let (begin, alone) = match connection.kind() {
+        Kind::Sqlite => ("BEGIN IMMEDIATE", group.len() == 1),
+        // A failed statement ends all that is not within a savepoint.
+        Kind::Postgres => ("BEGIN", false),
+    };
+    connection.run(begin).await?;
     for job in group {
         if !alone {
-            sqlx::query("SAVEPOINT job")
-                .execute(&mut *connection)
-                .await?;
+            connection.run("SAVEPOINT job").await?;
         }
         let Ran { keep, deliver } = job(&mut *connection).await;
         if keep {
@@ -165,15 +188,11 @@ async fn run_jobs(
             // Nothing of it is stored, whatever becomes of the commit.
             deliver(Ok(()));
             if !alone {
-                sqlx::query("ROLLBACK TO SAVEPOINT job")
-                    .execute(&mut *connection)
-                    .await?;
+                connection.run("ROLLBACK TO SAVEPOINT job").await?;
             }
         }
         if !alone {
-            sqlx::query("RELEASE SAVEPOINT job")
-                .execute(&mut *connection)
-                .await?;
+            connection.run("RELEASE SAVEPOINT job").await?;
         }
     }
     let end = if alone && kept.is_empty() {
@@ -181,22 +200,21 @@ async fn run_jobs(
     } else {
         "COMMIT"
     };
-    sqlx::query(end).execute(&mut *connection).await?;
-    Ok(())
+    connection.run(end).await
 }
 
 #[cfg(test)]
 mod tests {
     use crate::Error;
     use crate::Store;
+    use crate::testing;
 
     async fn count(store: &Store) -> i64 {
         store
             .read(|db| {
                 Box::pin(async move {
-                    Ok(sqlx::query_scalar("SELECT COUNT(*) FROM t")
-                        .fetch_one(db)
-                        .await?)
+                    let found = db.one("SELECT COUNT(*) FROM t", []).await?;
+                    Ok(found.int(0)?.unwrap_or_default())
                 })
             })
             .await
@@ -207,9 +225,7 @@ mod tests {
         store
             .write(move |db| {
                 Box::pin(async move {
-                    sqlx::query("INSERT INTO t VALUES (1)")
-                        .execute(&mut *db)
-                        .await?;
+                    db.run("INSERT INTO t VALUES (1)").await?;
                     if fail {
                         Err(Error::no_node("x"))
                     } else {
@@ -222,11 +238,11 @@ mod tests {
 
     #[tokio::test]
     async fn failing_jobs_of_a_group_leave_the_others_alone() {
-        let store = Store::open("sqlite::memory:").await.unwrap();
+        let store = testing::store().await;
         store
             .write(|db| {
                 Box::pin(async move {
-                    sqlx::query("CREATE TABLE t (x BIGINT)").execute(db).await?;
+                    db.run("CREATE TABLE t (x BIGINT)").await?;
                     Ok::<_, Error>(())
                 })
             })

@@ -38,6 +38,23 @@ pub(crate) fn missing<'a>(packages: &[&'a str]) -> Result<Vec<&'a str>> {
         .collect())
 }
 
+/// Where Debian's PostgreSQL reads whether it is to start a server of its own.
+const CLUSTERS: &str = "/etc/postgresql-common/createcluster.conf";
+
+/// Keeps PostgreSQL from making and starting a server when it is installed:
+/// tests start theirs. What an administrator has written there stays.
+pub(crate) fn without_cluster() -> Result<()> {
+    let file = Path::new(CLUSTERS);
+    if file.exists() {
+        return Ok(());
+    }
+    println!("writing {CLUSTERS}, so that no server is started");
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    }
+    std::fs::write(file, "create_main_cluster = false\n").context(CLUSTERS)
+}
+
 /// Installs `packages`.
 pub(crate) fn install(packages: &[&str]) -> Result<()> {
     debs::update()?;
@@ -64,6 +81,8 @@ fn arguments(packages: &[String], downgrade: bool) -> Vec<String> {
         "--no-install-recommends",
         "-o",
         "DPkg::Lock::Timeout=300",
+        "-o",
+        "Dpkg::Options::=--force-confold",
     ]
     .map(str::to_owned)
     .to_vec();

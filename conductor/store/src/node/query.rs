@@ -1,16 +1,12 @@
 //! Lists of nodes.
 
 use jiff::Timestamp;
-use sqlx::QueryBuilder;
-use sqlx::Row;
-use sqlx::Sqlite;
 use uuid::Uuid;
 use wrought_wire::state::PowerState;
 use wrought_wire::state::ProvisionState;
 
 use super::Node;
 use super::row;
-use crate::Error;
 use crate::Result;
 use crate::Store;
 use crate::codec;
@@ -20,6 +16,7 @@ use crate::page;
 use crate::page::Listed;
 use crate::page::Page;
 use crate::page::SortDir;
+use crate::select::Select;
 
 /// Which nodes are wanted, and which page of them. The default is every node
 /// that has no parent, oldest first, in one page.
@@ -114,10 +111,10 @@ impl Store {
         self.read(move |db| {
             Box::pin(async move {
                 let now = codec::now();
-                let mut select = QueryBuilder::<Sqlite>::new(row::SELECT.as_str());
+                let mut select = Select::new(row::SELECT.as_str());
                 filter(&mut select, &query, now);
                 LISTED.paged(db, &mut select, &query.page()).await?;
-                let rows = select.build().fetch_all(db).await?;
+                let rows = select.all(db).await?;
                 rows.iter().map(|found| row::read(found, now)).collect()
             })
         })
@@ -129,16 +126,16 @@ impl Store {
         let query = query.clone();
         self.read(move |db| {
             Box::pin(async move {
-                let mut select = QueryBuilder::<Sqlite>::new(format!(
+                let mut select = Select::new(format!(
                     "SELECT string_agg(line, '') FROM (SELECT {} AS line FROM nodes",
                     packed::fields(BRIEF)
                 ));
                 filter(&mut select, &query, codec::now());
                 LISTED.paged(db, &mut select, &query.page()).await?;
                 select.push(") AS page");
-                let rows: Option<String> = select.build_query_scalar().fetch_one(db).await?;
-                let rows = rows.unwrap_or_default();
-                let mut column = Packed::new(&rows, "nodes", BRIEF);
+                let page = select.one(db).await?;
+                let rows = page.text(0)?.unwrap_or_default();
+                let mut column = Packed::new(rows, "nodes", BRIEF);
                 let mut nodes = Vec::new();
                 while !column.is_empty() {
                     nodes.push(NodeBrief {
@@ -160,15 +157,13 @@ impl Store {
     pub async fn shards(&self) -> Result<Vec<(Option<String>, u64)>> {
         self.read(|db| {
             Box::pin(async move {
-                let rows = sqlx::query(
-                    "SELECT shard, COUNT(*) FROM nodes GROUP BY shard ORDER BY CASE WHEN shard IS NULL THEN 0 ELSE 1 END, shard",
-                )
-                .fetch_all(db)
-                .await?;
+                let sql = "SELECT shard, COUNT(*) FROM nodes GROUP BY shard \
+                           ORDER BY CASE WHEN shard IS NULL THEN 0 ELSE 1 END, shard";
+                let rows = db.all(sql, []).await?;
                 rows.iter()
                     .map(|found| {
-                        let count: i64 = found.try_get(1).map_err(Error::from)?;
-                        Ok((found.try_get(0)?, count.unsigned_abs()))
+                        let count = found.int(1)?.unwrap_or_default().unsigned_abs();
+                        Ok((found.text(0)?.map(str::to_owned), count))
                     })
                     .collect()
             })
@@ -188,9 +183,9 @@ impl NodeQuery {
     }
 }
 
-fn filter(select: &mut QueryBuilder<Sqlite>, query: &NodeQuery, now: Timestamp) {
+fn filter(select: &mut Select, query: &NodeQuery, now: Timestamp) {
     select.push(" WHERE 1 = 1");
-    let present = |select: &mut QueryBuilder<Sqlite>, column: &str, wanted: Option<bool>| {
+    let present = |select: &mut Select, column: &str, wanted: Option<bool>| {
         match wanted {
             Some(true) => select.push(format_args!(" AND {column} IS NOT NULL")),
             Some(false) => select.push(format_args!(" AND {column} IS NULL")),

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use jiff::Timestamp;
-use sqlx::sqlite::SqliteRow;
 
 use super::INTERFACE_KINDS;
 use super::Node;
@@ -12,6 +11,7 @@ use crate::Result;
 use crate::codec;
 use crate::codec::Cell;
 use crate::codec::Columns;
+use crate::db::DbRow;
 
 /// The columns that a node is written to, in order. The first
 /// [`UNCHANGING`] are written once. The interfaces follow the order of
@@ -232,7 +232,7 @@ pub(super) fn cells(node: &Node) -> Vec<Cell> {
 
 /// A node from a row of [`SELECT`]; a lock that has run out by `now` does not
 /// show.
-pub(super) fn read(row: &SqliteRow, now: Timestamp) -> Result<Node> {
+pub(super) fn read(row: &DbRow, now: Timestamp) -> Result<Node> {
     let mut columns = Columns::new(row, "nodes", COLUMNS);
     let column = &mut columns;
     let mut node = Node {

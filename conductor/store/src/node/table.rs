@@ -1,12 +1,11 @@
 //! Making, finding, saving and deleting nodes.
 
-use sqlx::Row;
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 use wrought_wire::state::ProvisionState;
 
 use super::Node;
 use super::row;
-use crate::Db;
 use crate::Error;
 use crate::HistoryEntry;
 use crate::JournalEntry;
@@ -14,6 +13,8 @@ use crate::Lease;
 use crate::Result;
 use crate::Store;
 use crate::codec;
+use crate::db::Db;
+use crate::db::is_unique;
 use crate::history;
 use crate::journal;
 
@@ -24,8 +25,7 @@ impl Store {
         let node = node.clone();
         self.write(move |db| {
             Box::pin(async move {
-                let insert = codec::bind(sqlx::query(row::INSERT.as_str()), row::cells(&node));
-                match insert.execute(&mut *db).await {
+                match db.execute(row::INSERT.as_str(), row::cells(&node)).await {
                     Ok(_) => Ok(()),
                     Err(error) if is_unique(&error) => Err(clash(db, &node, true, error).await),
                     Err(error) => Err(error.into()),
@@ -58,15 +58,9 @@ impl Store {
         let lease = lease.clone();
         self.write(move |db| {
             Box::pin(async move {
-                let done = sqlx::query(
-                    "DELETE FROM nodes WHERE uuid = $1 AND reservation = $2 AND lock_epoch = $3",
-                )
-                .bind(lease.node.to_string())
-                .bind(&lease.owner)
-                .bind(lease.epoch)
-                .execute(db)
-                .await?;
-                lease.check(done.rows_affected())
+                let sql =
+                    "DELETE FROM nodes WHERE uuid = $1 AND reservation = $2 AND lock_epoch = $3";
+                lease.check(db.execute(sql, lease.cells()).await?)
             })
         })
         .await
@@ -124,10 +118,7 @@ impl Store {
             Box::pin(async move {
                 let names = &["provision_state", "driver_internal_info"];
                 let sql = "SELECT provision_state, driver_internal_info FROM nodes WHERE uuid = $1";
-                let found = sqlx::query(sql)
-                    .bind(node.to_string())
-                    .fetch_optional(db)
-                    .await?;
+                let found = db.optional(sql, [node.into()]).await?;
                 let Some(found) = found else { return Ok(None) };
                 let mut column = codec::Columns::new(&found, "nodes", names);
                 Ok(Some((column.parse()?, column.json()?)))
@@ -141,10 +132,7 @@ impl Store {
 pub(crate) async fn find(db: &mut Db, column: &'static str, value: String) -> Result<Option<Node>> {
     let sql = format!("{} WHERE {column} = $1", row::SELECT.as_str());
     // Both parts are constants of this program.
-    let found = sqlx::query(sqlx::AssertSqlSafe(sql))
-        .bind(value)
-        .fetch_optional(db)
-        .await?;
+    let found = db.optional(AssertSqlSafe(sql), [value.into()]).await?;
     found
         .map(|found| row::read(&found, codec::now()))
         .transpose()
@@ -152,22 +140,12 @@ pub(crate) async fn find(db: &mut Db, column: &'static str, value: String) -> Re
 
 async fn save(db: &mut Db, lease: &Lease, node: &Node) -> Result<()> {
     let cells = row::cells(node).into_iter().skip(row::UNCHANGING);
-    let update = codec::bind(sqlx::query(row::UPDATE.as_str()), cells)
-        .bind(lease.node.to_string())
-        .bind(lease.owner.clone())
-        .bind(lease.epoch);
-    match update.execute(&mut *db).await {
-        Ok(done) => lease.check(done.rows_affected()),
+    let cells = cells.chain(lease.cells());
+    match db.execute(row::UPDATE.as_str(), cells).await {
+        Ok(done) => lease.check(done),
         Err(error) if is_unique(&error) => Err(clash(db, node, false, error).await),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Whether a statement failed for a value that must be unique.
-pub(crate) fn is_unique(error: &sqlx::Error) -> bool {
-    error
-        .as_database_error()
-        .is_some_and(|error| error.is_unique_violation())
 }
 
 /// Finds out which unique value of the node is taken.
@@ -184,12 +162,10 @@ async fn find_clash(
     node: &Node,
     new: bool,
 ) -> std::result::Result<Option<Error>, sqlx::Error> {
-    let uuid = node.uuid.to_string();
+    db.recover().await?;
     if new {
-        let found = sqlx::query("SELECT uuid FROM nodes WHERE uuid = $1")
-            .bind(&uuid)
-            .fetch_optional(&mut *db)
-            .await?;
+        let sql = "SELECT uuid FROM nodes WHERE uuid = $1";
+        let found = db.optional(sql, [node.uuid.into()]).await?;
         if found.is_some() {
             return Ok(Some(Error::DuplicateUuid {
                 what: "node",
@@ -198,11 +174,9 @@ async fn find_clash(
         }
     }
     if let Some(name) = &node.name {
-        let found = sqlx::query("SELECT uuid FROM nodes WHERE name = $1 AND uuid <> $2")
-            .bind(name)
-            .bind(&uuid)
-            .fetch_optional(&mut *db)
-            .await?;
+        let sql = "SELECT uuid FROM nodes WHERE name = $1 AND uuid <> $2";
+        let cells = [codec::Cell::text(name), node.uuid.into()];
+        let found = db.optional(sql, cells).await?;
         if found.is_some() {
             return Ok(Some(Error::DuplicateName {
                 what: "node",
@@ -211,14 +185,11 @@ async fn find_clash(
         }
     }
     if let Some(instance) = node.instance_uuid {
-        let found = sqlx::query("SELECT uuid FROM nodes WHERE instance_uuid = $1 AND uuid <> $2")
-            .bind(instance.to_string())
-            .bind(&uuid)
-            .fetch_optional(&mut *db)
-            .await?;
+        let sql = "SELECT uuid FROM nodes WHERE instance_uuid = $1 AND uuid <> $2";
+        let cells = [instance.into(), node.uuid.into()];
+        let found = db.optional(sql, cells).await?;
         if let Some(found) = found {
-            let other: String = found.try_get(0)?;
-            let node = Uuid::try_parse(&other).unwrap_or_default();
+            let node = Uuid::try_parse(found.text(0)?.unwrap_or_default()).unwrap_or_default();
             return Ok(Some(Error::InstanceAssociated { instance, node }));
         }
     }

@@ -1,7 +1,5 @@
 //! Lists of ports, and the node that has given addresses.
 
-use sqlx::QueryBuilder;
-use sqlx::Sqlite;
 use uuid::Uuid;
 
 use super::Port;
@@ -13,6 +11,7 @@ use crate::node::Node;
 use crate::page;
 use crate::row::Filter;
 use crate::row::PageQuery;
+use crate::select::Select;
 
 /// Which ports are wanted.
 #[derive(Debug, Clone, Default)]
@@ -54,11 +53,10 @@ impl Store {
         }
         self.read(move |db| {
             Box::pin(async move {
-                let mut select =
-                    QueryBuilder::<Sqlite>::new("SELECT DISTINCT node_uuid FROM ports WHERE 1 = 1");
+                let mut select = Select::new("SELECT DISTINCT node_uuid FROM ports WHERE 1 = 1");
                 page::within(&mut select, "address", addresses.iter().cloned());
                 select.push(" ORDER BY node_uuid");
-                let rows = select.build().fetch_all(&mut *db).await?;
+                let rows = select.all(db).await?;
                 let nodes = rows
                     .iter()
                     .map(|row| Columns::new(row, "ports", &["node_uuid"]).key())
@@ -77,7 +75,7 @@ impl Store {
 impl Filter for PortQuery {
     type Row = Port;
 
-    fn push(&self, select: &mut QueryBuilder<Sqlite>) {
+    fn push(&self, select: &mut Select) {
         let text = |uuid: Option<Uuid>| uuid.map(|uuid| uuid.to_string());
         page::equal(select, "node_uuid", text(self.node_uuid));
         page::equal(select, "portgroup_uuid", text(self.portgroup_uuid));

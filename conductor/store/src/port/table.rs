@@ -1,6 +1,5 @@
 //! The table of ports.
 
-use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
 use super::Port;
@@ -8,6 +7,7 @@ use crate::Error;
 use crate::Result;
 use crate::Store;
 use crate::codec::Cell;
+use crate::db::DbRow;
 use crate::row::Reference;
 use crate::row::Row;
 use crate::row::Table;
@@ -81,7 +81,7 @@ impl Row for Port {
         self.address.make_ascii_lowercase();
     }
 
-    fn read(row: &SqliteRow) -> Result<Self> {
+    fn read(row: &DbRow) -> Result<Self> {
         let mut column = TABLE.columns(row);
         Ok(Self {
             uuid: column.key()?,

@@ -5,13 +5,13 @@ use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Map;
 use serde_json::Value;
-use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
 use crate::Error;
 use crate::Result;
 use crate::codec;
 use crate::codec::Cell;
+use crate::db::DbRow;
 use crate::row::Reference;
 use crate::row::Row;
 use crate::row::Table;
@@ -94,7 +94,7 @@ static TABLE: Table = Table::new(
 impl Row for VolumeTarget {
     identity!(TABLE);
 
-    fn read(row: &SqliteRow) -> Result<Self> {
+    fn read(row: &DbRow) -> Result<Self> {
         let mut column = TABLE.columns(row);
         Ok(Self {
             uuid: column.key()?,
