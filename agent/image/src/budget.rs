@@ -24,9 +24,10 @@ const SPARE_BLOCKS: u64 = 4;
 const MOST_BLOCKS: u64 = 32;
 
 /// Outside of our buffers: HTTP and TLS state, decoders, stacks, and what the
-/// allocator of each thread holds back. A share of the budget, within bounds.
+/// allocator of each thread holds back. A share of the budget, within bounds:
+/// at the default budget the peak was measured to be 65 MiB with a fifth.
 fn other(memory: u64) -> u64 {
-    (memory / 5).clamp(3 * MIB, 12 * MIB)
+    (memory / 4).clamp(3 * MIB, 14 * MIB)
 }
 
 /// Blocks of compressed bytes between fetching, hashing and decoding them.
