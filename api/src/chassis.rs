@@ -1,7 +1,6 @@
 //! `/v1/chassis` and the nodes of one chassis.
 
 use axum::Json;
-use axum::Router;
 use axum::extract::Path;
 use axum::extract::State;
 use axum::http::Uri;
@@ -21,6 +20,7 @@ use crate::nodes;
 use crate::resource;
 use crate::resource::Listing;
 use crate::resource::Resource;
+use crate::routes::Routes;
 use crate::value::Noun;
 
 impl Resource for Chassis {
@@ -65,7 +65,7 @@ impl Resource for Chassis {
 }
 
 /// Routes of this file.
-pub(crate) fn router() -> Router<ApiState> {
+pub(crate) fn router() -> Routes {
     resource::routes::<Chassis>()
         .route("/v1/chassis", get(list))
         .route("/v1/chassis/detail", get(detail))

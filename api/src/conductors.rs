@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::Router;
 use axum::extract::Path;
 use axum::extract::State;
 use axum::http::Uri;
@@ -19,6 +18,7 @@ use crate::error::ApiError;
 use crate::error::Result;
 use crate::links;
 use crate::query::Query;
+use crate::routes::Routes;
 use crate::time;
 use crate::version::since;
 
@@ -35,8 +35,8 @@ const FIELDS: [&str; 6] = [
 const BRIEF: [&str; 3] = ["hostname", "conductor_group", "alive"];
 
 /// Routes of this file.
-pub(crate) fn router() -> Router<ApiState> {
-    Router::new()
+pub(crate) fn router() -> Routes {
+    Routes::new()
         .route("/v1/conductors", get(list))
         .route("/v1/conductors/{hostname}", get(show))
 }

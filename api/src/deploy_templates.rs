@@ -1,7 +1,6 @@
 //! `/v1/deploy_templates`: steps that deployments get by traits.
 
 use axum::Json;
-use axum::Router;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::routing::get;
@@ -19,6 +18,7 @@ use crate::mask;
 use crate::resource;
 use crate::resource::Listing;
 use crate::resource::Resource;
+use crate::routes::Routes;
 use crate::steps;
 use crate::traits;
 use crate::value::Noun;
@@ -86,7 +86,7 @@ impl Resource for DeployTemplate {
 }
 
 /// Routes of this file.
-pub(crate) fn router() -> Router<ApiState> {
+pub(crate) fn router() -> Routes {
     resource::routes::<DeployTemplate>().route("/v1/deploy_templates", get(list))
 }
 

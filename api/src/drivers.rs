@@ -1,7 +1,6 @@
 //! `/v1/drivers`.
 
 use axum::Json;
-use axum::Router;
 use axum::extract::Path;
 use axum::extract::State;
 use axum::http::Uri;
@@ -17,6 +16,7 @@ use crate::error::ApiError;
 use crate::error::Result;
 use crate::links;
 use crate::query::Query;
+use crate::routes::Routes;
 use crate::version::since;
 
 /// Interface kinds with the version that first shows each; the others came
@@ -29,8 +29,8 @@ const LATER_KINDS: [(&str, u16); 4] = [
 ];
 
 /// Routes of this file.
-pub(crate) fn router() -> Router<ApiState> {
-    Router::new()
+pub(crate) fn router() -> Routes {
+    Routes::new()
         .route("/v1/drivers", get(list))
         .route("/v1/drivers/{name}", get(show))
         .route("/v1/drivers/{name}/properties", get(properties))

@@ -27,6 +27,7 @@ use crate::ApiState;
 use crate::context::Context;
 use crate::context::OverTls;
 use crate::error::ApiError;
+use crate::openapi;
 use crate::version;
 use crate::version::since;
 
@@ -34,7 +35,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("openstack-request-id");
 const REQUEST_ID_TOO: HeaderName = HeaderName::from_static("x-openstack-request-id");
 
 /// Paths that are not below `/v1`.
-const OUTSIDE: [&str; 2] = ["/", "/healthcheck"];
+const OUTSIDE: [&str; 3] = ["/", "/healthcheck", openapi::PATH];
 
 /// The middleware.
 pub(crate) async fn front(
@@ -211,6 +212,7 @@ mod tests {
             ("/v1/nodes/x/", "/v1/nodes/x"),
             ("/v1nodes", "/v1/v1nodes"),
             ("/healthcheck/", "/healthcheck"),
+            ("/openapi.json", "/openapi.json"),
         ] {
             let mut request = Request::builder().uri(given).body(Body::empty()).unwrap();
             normalise(&mut request);

@@ -1,6 +1,5 @@
 //! `POST /v1/heartbeat/{ident}`: an agent says that it lives.
 
-use axum::Router;
 use axum::extract::Path;
 use axum::extract::Request;
 use axum::extract::State;
@@ -17,6 +16,7 @@ use crate::context::Context;
 use crate::error::ApiError;
 use crate::error::Result;
 use crate::nodes;
+use crate::routes::Routes;
 use crate::version::since;
 
 /// Body fields with the version that first has each.
@@ -31,8 +31,8 @@ const FIELDS: [(&str, u16); 7] = [
 ];
 
 /// Routes of this file.
-pub(crate) fn router() -> Router<ApiState> {
-    Router::new().route("/v1/heartbeat/{ident}", post(heartbeat))
+pub(crate) fn router() -> Routes {
+    Routes::new().route("/v1/heartbeat/{ident}", post(heartbeat))
 }
 
 async fn heartbeat(

@@ -2,7 +2,6 @@
 //! so nothing is told but to machines that are expected to call now.
 
 use axum::Json;
-use axum::Router;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::routing::get;
@@ -19,11 +18,12 @@ use crate::links;
 use crate::mask;
 use crate::ports::mac;
 use crate::query::Query;
+use crate::routes::Routes;
 use crate::version::since;
 
 /// Routes of this file.
-pub(crate) fn router() -> Router<ApiState> {
-    Router::new().route("/v1/lookup", get(lookup))
+pub(crate) fn router() -> Routes {
+    Routes::new().route("/v1/lookup", get(lookup))
 }
 
 async fn lookup(State(state): State<ApiState>, context: Context, uri: Uri) -> Result<Json<Value>> {

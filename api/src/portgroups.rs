@@ -1,7 +1,6 @@
 //! `/v1/portgroups` and the portgroups of one node.
 
 use axum::Json;
-use axum::Router;
 use axum::extract::Path;
 use axum::extract::State;
 use axum::http::Uri;
@@ -27,12 +26,13 @@ use crate::resource;
 use crate::resource::Listing;
 use crate::resource::Resource;
 use crate::resource::nested;
+use crate::routes::Routes;
 use crate::value::Noun;
 use crate::version::since::CONDUCTOR_GROUPS;
 use crate::version::since::NESTED_PORTGROUPS;
 use crate::version::since::PORTGROUPS;
 
-const FILTERS: &[Known] = &[
+pub(crate) const FILTERS: &[Known] = &[
     ("node", PORTGROUPS),
     ("address", PORTGROUPS),
     ("shard", 106),
@@ -153,7 +153,7 @@ fn name(value: Value, context: &Context) -> Result<Option<String>> {
 }
 
 /// Routes of this file.
-pub(crate) fn router() -> Router<ApiState> {
+pub(crate) fn router() -> Routes {
     resource::routes::<Portgroup>()
         .route("/v1/portgroups", get(list))
         .route("/v1/portgroups/detail", get(detail))
@@ -162,7 +162,7 @@ pub(crate) fn router() -> Router<ApiState> {
             get(of_node).fallback(nested),
         )
         .route("/v1/nodes/{ident}/portgroups/detail", get(of_node_detail))
-        .route("/v1/nodes/{ident}/portgroups/{portgroup}", any(nested))
+        .refused("/v1/nodes/{ident}/portgroups/{portgroup}", any(nested))
 }
 
 async fn list(State(state): State<ApiState>, context: Context, uri: Uri) -> Result<Json<Value>> {

@@ -1,7 +1,6 @@
 //! `/`, `/v1` and `/healthcheck`.
 
 use axum::Json;
-use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 use serde_json::Map;
@@ -13,6 +12,7 @@ use crate::ApiState;
 use crate::context::Context;
 use crate::error::Result;
 use crate::links;
+use crate::routes::Routes;
 use crate::version::since;
 
 /// Collections in the order of the index, with the version that first lists
@@ -40,8 +40,8 @@ const COLLECTIONS: [(&str, u16); 16] = [
 const DOCUMENTATION: &str = "https://docs.openstack.org/api-ref/baremetal/";
 
 /// Routes of this file.
-pub(crate) fn router() -> Router<ApiState> {
-    Router::new()
+pub(crate) fn router() -> Routes {
+    Routes::new()
         .route("/", get(root))
         .route("/v1", get(v1))
         .route("/healthcheck", get(healthcheck))

@@ -14,16 +14,18 @@ use crate::front;
 use crate::heartbeat;
 use crate::lookup;
 use crate::nodes;
+use crate::openapi;
 use crate::portgroups;
 use crate::ports;
 use crate::root;
+use crate::routes::Routes;
 use crate::runbooks;
 use crate::shards;
 use crate::volume;
 
-/// The whole API.
-pub fn router(state: ApiState) -> Router {
-    let resources = Router::new()
+/// Every route.
+pub(crate) fn routes() -> Routes {
+    Routes::new()
         .merge(root::router())
         .merge(nodes::router())
         .merge(ports::router())
@@ -37,6 +39,13 @@ pub fn router(state: ApiState) -> Router {
         .merge(runbooks::router())
         .merge(shards::router())
         .merge(volume::router())
+        .merge(openapi::router())
+}
+
+/// The whole API.
+pub fn router(state: ApiState) -> Router {
+    let resources = routes()
+        .into_router()
         .fallback(nothing)
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .with_state(state.clone());

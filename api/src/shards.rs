@@ -1,7 +1,6 @@
 //! `GET /v1/shards`: how many nodes each shard has.
 
 use axum::Json;
-use axum::Router;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::routing::get;
@@ -12,11 +11,12 @@ use crate::ApiState;
 use crate::context::Context;
 use crate::error::Result;
 use crate::query::Query;
+use crate::routes::Routes;
 use crate::version::since;
 
 /// Routes of this file.
-pub(crate) fn router() -> Router<ApiState> {
-    Router::new().route("/v1/shards", get(list))
+pub(crate) fn router() -> Routes {
+    Routes::new().route("/v1/shards", get(list))
 }
 
 async fn list(State(state): State<ApiState>, context: Context, uri: Uri) -> Result<Json<Value>> {

@@ -30,7 +30,7 @@ use crate::query::Query;
 use crate::version::since;
 
 /// Filters with the version that first has each.
-const FILTERS: &[Known] = &[
+pub(crate) const FILTERS: &[Known] = &[
     ("chassis_uuid", 1),
     ("instance_uuid", 1),
     ("associated", 1),

@@ -18,7 +18,6 @@ mod traits;
 mod update;
 mod validate;
 
-use axum::Router;
 use axum::routing::get;
 use axum::routing::put;
 use uuid::Uuid;
@@ -29,14 +28,20 @@ use crate::ApiState;
 use crate::context::Context;
 use crate::error::ApiError;
 use crate::error::Result;
+use crate::routes::Routes;
 use crate::version::since;
 
 pub(crate) use list::of_chassis;
 pub(crate) use names::is_valid as is_valid_name;
 
+pub(crate) use fields::CHANGEABLE;
+pub(crate) use fields::FIELDS;
+pub(crate) use fields::SUBRESOURCES;
+pub(crate) use list::FILTERS;
+
 /// Routes of this folder.
-pub(crate) fn router() -> Router<ApiState> {
-    Router::new()
+pub(crate) fn router() -> Routes {
+    Routes::new()
         .route("/v1/nodes", get(list::list).post(create::create))
         .route("/v1/nodes/detail", get(list::detail))
         .route("/v1/nodes/validate", get(validate::by_query))

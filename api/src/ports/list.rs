@@ -20,7 +20,7 @@ use crate::resource;
 use crate::resource::Listing;
 use crate::version::since;
 
-const FILTERS: &[Known] = &[
+pub(crate) const FILTERS: &[Known] = &[
     ("node", 1),
     ("node_uuid", 1),
     ("address", 1),

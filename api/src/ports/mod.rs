@@ -5,17 +5,18 @@ mod fields;
 mod link;
 mod list;
 
-use axum::Router;
 use axum::routing::any;
 use axum::routing::get;
 use wrought_store::Port;
 
-use crate::ApiState;
 use crate::resource;
 use crate::resource::nested;
+use crate::routes::Routes;
+
+pub(crate) use list::FILTERS;
 
 /// Routes of this folder.
-pub(crate) fn router() -> Router<ApiState> {
+pub(crate) fn router() -> Routes {
     resource::routes_of_one::<Port>()
         .route("/v1/ports", get(list::list).post(create::create))
         .route("/v1/ports/detail", get(list::detail))
@@ -24,7 +25,7 @@ pub(crate) fn router() -> Router<ApiState> {
             get(list::of_node).fallback(nested),
         )
         .route("/v1/nodes/{ident}/ports/detail", get(list::of_node_detail))
-        .route("/v1/nodes/{ident}/ports/{port}", any(nested))
+        .refused("/v1/nodes/{ident}/ports/{port}", any(nested))
         .route(
             "/v1/portgroups/{ident}/ports",
             get(list::of_portgroup).fallback(nested),
@@ -33,7 +34,7 @@ pub(crate) fn router() -> Router<ApiState> {
             "/v1/portgroups/{ident}/ports/detail",
             get(list::of_portgroup_detail),
         )
-        .route("/v1/portgroups/{ident}/ports/{port}", any(nested))
+        .refused("/v1/portgroups/{ident}/ports/{port}", any(nested))
 }
 
 /// A MAC address in lower case with colons.

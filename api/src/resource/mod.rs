@@ -8,7 +8,6 @@ mod list;
 mod one;
 mod parts;
 
-use axum::Router;
 use axum::routing::get;
 use axum::routing::post;
 use serde_json::Map;
@@ -34,6 +33,7 @@ use crate::error::ApiError;
 use crate::error::Result;
 use crate::fields::Field;
 use crate::links;
+use crate::routes::Routes;
 use crate::time;
 use crate::value::Noun;
 use crate::version::since;
@@ -104,18 +104,18 @@ pub(crate) trait Resource:
 }
 
 /// Routes for making one, and for showing, changing and deleting one.
-pub(crate) fn routes<R: Resource>() -> Router<ApiState> {
+pub(crate) fn routes<R: Resource>() -> Routes {
     let path = format!("/v1/{}", R::PATH);
     routes_of_one::<R>().route(&path, post(one::create::<R>))
 }
 
 /// Routes for showing, changing and deleting one.
-pub(crate) fn routes_of_one<R: Resource>() -> Router<ApiState> {
+pub(crate) fn routes_of_one<R: Resource>() -> Routes {
     let path = format!("/v1/{}/{{ident}}", R::PATH);
     let methods = get(one::show::<R>)
         .patch(one::update::<R>)
         .delete(one::delete::<R>);
-    Router::new().route(&path, methods)
+    Routes::new().route(&path, methods)
 }
 
 /// The one with that UUID or, where and since there are names, that name.

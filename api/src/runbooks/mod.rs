@@ -5,7 +5,6 @@ mod request;
 mod traits;
 
 use axum::Json;
-use axum::Router;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::routing::get;
@@ -21,9 +20,10 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::resource;
 use crate::resource::Listing;
+use crate::routes::Routes;
 
 /// Routes of this folder.
-pub(crate) fn router() -> Router<ApiState> {
+pub(crate) fn router() -> Routes {
     resource::routes::<Runbook>()
         .route("/v1/runbooks", get(list))
         .route(

@@ -1,7 +1,6 @@
 //! `/v1/volume/connectors` and those of one node.
 
 use axum::Json;
-use axum::Router;
 use axum::extract::Path;
 use axum::extract::State;
 use axum::http::Uri;
@@ -22,8 +21,12 @@ use crate::resource;
 use crate::resource::Listing;
 use crate::resource::Resource;
 use crate::resource::nested;
+use crate::routes::Routes;
 use crate::value::Noun;
 use crate::version::since::VOLUME;
+
+/// Kinds of names that a node may have in a storage network.
+const KINDS: [&str; 7] = ["iqn", "ip", "mac", "wwnn", "wwpn", "port", "portgroup"];
 
 impl Resource for VolumeConnector {
     const NOUN: Noun = Noun("connector");
@@ -60,7 +63,14 @@ impl Resource for VolumeConnector {
             "connector_id" => self.connector_id = Self::NOUN.needed(field, value, 255)?,
             "extra" => self.extra = Self::NOUN.object(field, value)?,
             "node_uuid" => self.node_uuid = resource::node(Self::NOUN, &value)?,
-            "type" => self.kind = Self::NOUN.needed(field, value, 32)?,
+            "type" => {
+                let kind = Self::NOUN.needed(field, value, 32)?;
+                if !KINDS.contains(&kind.as_str()) {
+                    let known = KINDS.join(", ");
+                    return Err(Self::NOUN.bad(field, &format!("'{kind}' is not one of {known}")));
+                }
+                self.kind = kind;
+            }
             _ => return Err(Self::NOUN.bad(field, "cannot be changed")),
         }
         Ok(())
@@ -68,7 +78,7 @@ impl Resource for VolumeConnector {
 }
 
 /// Routes of this file.
-pub(super) fn router() -> Router<ApiState> {
+pub(super) fn router() -> Routes {
     resource::routes::<VolumeConnector>()
         .route("/v1/volume/connectors", get(list))
         .route(

@@ -4,7 +4,6 @@ mod connectors;
 mod targets;
 
 use axum::Json;
-use axum::Router;
 use axum::extract::Path;
 use axum::extract::State;
 use axum::http::Uri;
@@ -22,23 +21,24 @@ use crate::nodes;
 use crate::query::Known;
 use crate::query::Query;
 use crate::resource::nested;
+use crate::routes::Routes;
 use crate::version::since::VOLUME;
 
 /// Filters of both lists.
-const FILTERS: &[Known] = &[("node", VOLUME)];
+pub(crate) const FILTERS: &[Known] = &[("node", VOLUME)];
 
 /// Routes of this folder.
-pub(crate) fn router() -> Router<ApiState> {
-    Router::new()
+pub(crate) fn router() -> Routes {
+    Routes::new()
         .route("/v1/volume", get(root))
         .route("/v1/nodes/{ident}/volume", get(of_node))
         .merge(connectors::router())
         .merge(targets::router())
-        .route(
+        .refused(
             "/v1/nodes/{ident}/volume/connectors/{connector}",
             any(nested),
         )
-        .route("/v1/nodes/{ident}/volume/targets/{target}", any(nested))
+        .refused("/v1/nodes/{ident}/volume/targets/{target}", any(nested))
 }
 
 async fn root(context: Context, uri: Uri) -> Result<Json<Value>> {

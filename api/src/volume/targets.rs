@@ -1,7 +1,6 @@
 //! `/v1/volume/targets` and those of one node.
 
 use axum::Json;
-use axum::Router;
 use axum::extract::Path;
 use axum::extract::State;
 use axum::http::Uri;
@@ -23,6 +22,7 @@ use crate::resource;
 use crate::resource::Listing;
 use crate::resource::Resource;
 use crate::resource::nested;
+use crate::routes::Routes;
 use crate::value::Noun;
 use crate::version::since::VOLUME;
 
@@ -101,7 +101,7 @@ impl Resource for VolumeTarget {
 }
 
 /// Routes of this file.
-pub(super) fn router() -> Router<ApiState> {
+pub(super) fn router() -> Routes {
     resource::routes::<VolumeTarget>()
         .route("/v1/volume/targets", get(list))
         .route(

@@ -7,6 +7,7 @@
 
 mod behaviour;
 mod golden;
+mod openapi;
 mod resources;
 mod serve;
 mod support;

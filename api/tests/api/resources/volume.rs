@@ -114,7 +114,7 @@ async fn connectors() {
     assert_eq!(list, json!({"connectors": [brief]}));
     for (key, value, status) in [
         ("uuid", Value::Null, 409),
-        ("type", json!(1), 400),
+        ("type", json!("nope"), 400),
         ("connector_id", Value::Null, 400),
         ("bogus", json!(1), 400),
     ] {

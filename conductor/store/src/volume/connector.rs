@@ -26,7 +26,7 @@ pub struct VolumeConnector {
     /// The node that has it.
     pub node_uuid: Uuid,
     /// Kind of `connector_id`: `iqn`, `ip`, `mac`, `wwnn`, `wwpn`, `port`,
-    /// `portgroup`, or another that a storage interface knows.
+    /// `portgroup`.
     #[serde(rename = "type")]
     pub kind: String,
     /// The name.
