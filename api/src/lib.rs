@@ -3,8 +3,9 @@
 //!
 //! A request passes [`front`] (identity of the request, version, authentication),
 //! then the handler of one resource. Each resource has its own folder or file
-//! with its own field table; what they share is below:
-//! [`version`], [`query`], [`paging`], [`body`], [`patch`], [`mask`], [`error`].
+//! with its own field table; [`resource`] serves all whose records are rows of
+//! one table. What they share is below: [`version`], [`query`], [`paging`],
+//! [`body`], [`value`], [`patch`], [`mask`], [`error`].
 
 mod again;
 mod auth;

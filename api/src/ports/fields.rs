@@ -127,7 +127,7 @@ impl Resource for Port {
         if context.has(GROUP_NETWORK) && before.is_some_and(grouped) {
             return Err(Self::NOUN.bad(
                 "physical_network",
-                "cannot be changed while the port is in a portgroup",
+                "cannot be changed while the port belongs to a portgroup",
             ));
         }
         Ok(())

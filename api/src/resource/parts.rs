@@ -30,9 +30,11 @@ pub(crate) fn physical_network(noun: Noun, value: Value) -> Result<Option<String
     }
 }
 
-/// A MAC address from a text that must be one.
+/// A MAC address from a text that must be one, with colons.
 pub(crate) fn mac_address(text: &str) -> Result<String> {
-    mac(text).ok_or_else(|| {
-        ApiError::bad_request(format!("Expected valid MAC address for address: {text}"))
-    })
+    mac(text)
+        .filter(|mac| mac.eq_ignore_ascii_case(text))
+        .ok_or_else(|| {
+            ApiError::bad_request(format!("Expected valid MAC address for address: {text}"))
+        })
 }

@@ -347,7 +347,7 @@ async fn a_reader_reads() {
 async fn ports_are_checked() {
     let api = Api::open().await;
     let port = |more: Value| {
-        let mut body = json!({"node_uuid": N1, "address": "52-54-00-AB-CD-EF"});
+        let mut body = json!({"node_uuid": N1, "address": "52:54:00:AB:CD:EF"});
         for (key, value) in more.as_object().unwrap() {
             body[key] = value.clone();
         }

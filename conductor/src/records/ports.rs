@@ -118,13 +118,6 @@ async fn fits_group(port: &Port, svc: &Service) -> Result<(), Error> {
             port.uuid, port.node_uuid, group.node_uuid
         )));
     }
-    if port.pxe_enabled && !group.standalone_ports_supported {
-        return Err(Error::Conflict(format!(
-            "Port {} can not have pxe_enabled in portgroup {uuid}, which does not support \
-             standalone ports.",
-            port.uuid
-        )));
-    }
     let others = ports_of(svc, uuid).await?;
     let other = others
         .iter()
@@ -152,30 +145,15 @@ impl Kept for Portgroup {
     ) -> Result<(), Error> {
         match deed {
             Deed::Create => Ok(()),
-            Deed::Update(before) => {
-                let moves = self.node_uuid != before.node_uuid;
-                if !moves && self.standalone_ports_supported {
-                    return Ok(());
-                }
-                let ports = ports_of(svc, self.uuid).await?;
-                if let (true, Some(port)) = (moves, ports.first()) {
-                    return Err(Error::Conflict(format!(
-                        "Portgroup {} cannot be moved to node {} while it contains ports, such as \
-                         {}.",
-                        self.uuid, self.node_uuid, port.uuid
-                    )));
-                }
-                match ports.iter().find(|port| port.pxe_enabled) {
-                    Some(port) if !self.standalone_ports_supported => {
-                        Err(Error::Conflict(format!(
-                            "Portgroup {} cannot do without standalone ports while pxe_enabled is \
-                             set for its port {}.",
-                            self.uuid, port.uuid
-                        )))
-                    }
-                    _ => Ok(()),
-                }
-            }
+            Deed::Update(before) if self.node_uuid == before.node_uuid => Ok(()),
+            Deed::Update(_) => match ports_of(svc, self.uuid).await?.first() {
+                Some(port) => Err(Error::Invalid(format!(
+                    "Portgroup {} can not be associated with node {} because there are ports \
+                     associated with this portgroup, such as {}.",
+                    self.uuid, self.node_uuid, port.uuid
+                ))),
+                None => Ok(()),
+            },
             Deed::Delete => {
                 let ports = ports_of(svc, self.uuid).await?;
                 let vif = self.internal_info.contains_key(VIF);

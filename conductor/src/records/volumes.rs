@@ -1,5 +1,6 @@
 //! The rule of volume connectors and targets: a running machine may be using
-//! them, so they only change while it is off. New ones it does not know yet.
+//! them, so they only change while it is off. New ones it does not know yet,
+//! and one that is deleted stays with the machine until it stops.
 
 use uuid::Uuid;
 use wrought_store::VolumeConnector;
@@ -43,16 +44,11 @@ impl Kept for VolumeTarget {
 }
 
 fn powered_off<R>(node: Option<&Node>, deed: &Deed<R>, what: &str) -> Result<(), Error> {
-    let action = match deed {
-        Deed::Create => return Ok(()),
-        Deed::Update(_) => "update",
-        Deed::Delete => "deletion",
-    };
-    match node {
-        Some(node) if node.power_state != Some(PowerState::Off) => {
+    match (deed, node) {
+        (Deed::Update(_), Some(node)) if node.power_state != Some(PowerState::Off) => {
             let found = node.power_state.map_or("unknown", PowerState::as_str);
             Err(Error::Invalid(format!(
-                "The requested action \"{what} {action}\" can not be performed on node \"{}\" \
+                "The requested action \"{what} update\" can not be performed on node \"{}\" \
                  while it is in state \"{found}\": it must be \"power off\".",
                 node.uuid
             )))

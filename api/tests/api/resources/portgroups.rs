@@ -92,6 +92,10 @@ async fn what_is_no_portgroup() {
         (json!({"node_uuid": "node-1"}), 400),
         (json!({"node_uuid": N1, "name": "bad name!"}), 400),
         (json!({"node_uuid": N1, "address": "zz"}), 400),
+        (
+            json!({"node_uuid": N1, "address": "52-54-00-aa-bb-02"}),
+            400,
+        ),
         (json!({"node_uuid": N1, "internal_info": {}}), 400),
         (json!({"node_uuid": N1, "name": "pg1"}), 409),
         (
@@ -102,6 +106,9 @@ async fn what_is_no_portgroup() {
         let answer = api.post("/v1/portgroups", bad.clone()).await;
         assert_eq!(answer.status, status, "{bad}");
     }
+    let plain = json!({"node_uuid": N1, "mode": null});
+    let plain = api.post("/v1/portgroups", plain).await.json();
+    assert_eq!(plain["mode"], "active-backup");
     let moved = json!([{"op": "replace", "path": "/node_uuid", "value": N2}]);
     let moved = api.patch("/v1/portgroups/pg1", moved).await;
     assert_eq!(
