@@ -5,9 +5,11 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::routing::get;
+use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 use wrought_store::Node;
+use wrought_wire::mac::normalised as mac;
 use wrought_wire::secret::MASK;
 
 use crate::ApiState;
@@ -16,7 +18,6 @@ use crate::error::ApiError;
 use crate::error::Result;
 use crate::links;
 use crate::mask;
-use crate::ports::mac;
 use crate::query::Query;
 use crate::routes::Routes;
 use crate::version::since;
@@ -42,14 +43,19 @@ async fn lookup(State(state): State<ApiState>, context: Context, uri: Uri) -> Re
     {
         *token = Value::from(MASK);
     }
+    Ok(Json(answer(&node, config, &context)))
+}
+
+/// What a ramdisk is told of its node.
+pub(crate) fn answer(node: &Node, config: Map<String, Value>, context: &Context) -> Value {
     let shown = json!({
         "uuid": node.uuid,
         "properties": node.properties,
         "instance_info": mask::masked_instance(&node.instance_info),
         "driver_internal_info": mask::masked_internal(&node.driver_internal_info),
-        "links": links::links(&context, &format!("nodes/{}", node.uuid)),
+        "links": links::links(context, &format!("nodes/{}", node.uuid)),
     });
-    Ok(Json(json!({"node": shown, "config": config})))
+    json!({"node": shown, "config": config})
 }
 
 /// The node by UUID, else by the addresses of its ports: comma lists, repeated

@@ -1,7 +1,5 @@
 //! `POST /v1/nodes`.
 
-use std::collections::BTreeMap;
-
 use axum::Json;
 use axum::extract::Request;
 use axum::extract::State;
@@ -9,10 +7,8 @@ use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
 use axum::response::Response;
-use jiff::Timestamp;
 use serde_json::Map;
 use serde_json::Value;
-use uuid::Uuid;
 use wrought_store::Node;
 use wrought_wire::state::ProvisionState;
 
@@ -61,80 +57,27 @@ fn parse(given: Map<String, Value>, context: &Context) -> Result<Node> {
             "Schema error for node: 'driver' is a required property",
         ));
     }
-    let uuid = match given.get("uuid") {
-        None | Some(Value::Null) => Uuid::new_v4(),
-        Some(Value::String(text)) => text
-            .parse()
-            .map_err(|_| ApiError::bad_request(format!("Expected UUID for uuid: {text}")))?,
+    let mut node = Node::new("");
+    match given.get("uuid") {
+        None | Some(Value::Null) => {}
+        Some(Value::String(text)) => {
+            node.uuid = text
+                .parse()
+                .map_err(|_| ApiError::bad_request(format!("Expected UUID for uuid: {text}")))?;
+        }
         Some(_) => {
             return Err(ApiError::bad_request(
                 "Expected UUID for uuid, found another type",
             ));
         }
-    };
-    let state = match context.has(since::ENROLL) {
-        true => ProvisionState::Enroll,
-        false => ProvisionState::Available,
-    };
-    let mut node = empty(uuid, state);
+    }
+    if !context.has(since::ENROLL) {
+        node.provision_state = ProvisionState::Available;
+    }
     for (key, value) in given {
         if key != "uuid" {
             change::set(&mut node, &key, value, context)?;
         }
     }
     Ok(node)
-}
-
-fn empty(uuid: Uuid, provision_state: ProvisionState) -> Node {
-    Node {
-        uuid,
-        name: None,
-        driver: String::new(),
-        driver_info: Map::new(),
-        driver_internal_info: Map::new(),
-        properties: Map::new(),
-        instance_info: Map::new(),
-        instance_uuid: None,
-        instance_name: None,
-        extra: Map::new(),
-        clean_step: Map::new(),
-        deploy_step: Map::new(),
-        service_step: Map::new(),
-        raid_config: Map::new(),
-        target_raid_config: Map::new(),
-        reservation: None,
-        conductor_group: String::new(),
-        power_state: None,
-        target_power_state: None,
-        provision_state,
-        target_provision_state: None,
-        provision_updated_at: None,
-        maintenance: false,
-        maintenance_reason: None,
-        fault: None,
-        last_error: None,
-        console_enabled: false,
-        resource_class: None,
-        inspection_started_at: None,
-        inspection_finished_at: None,
-        automated_clean: None,
-        protected: false,
-        protected_reason: None,
-        owner: None,
-        lessee: None,
-        description: None,
-        retired: false,
-        retired_reason: None,
-        network_data: Map::new(),
-        boot_mode: None,
-        secure_boot: None,
-        shard: None,
-        parent_node: None,
-        disable_power_off: false,
-        chassis_uuid: None,
-        traits: Vec::new(),
-        interfaces: BTreeMap::new(),
-        created_at: Timestamp::now(),
-        updated_at: None,
-    }
 }

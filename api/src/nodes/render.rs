@@ -82,6 +82,7 @@ impl<'a> Renderer<'a> {
             "uuid" => json!(node.uuid),
             "created_at" => json!(time::text(node.created_at)),
             "updated_at" => time::value(node.updated_at),
+            "allocation_uuid" => json!(node.allocation_uuid),
             "automated_clean" => json!(node.automated_clean),
             "boot_mode" => json!(node.boot_mode),
             "clean_step" => mask::masked(&node.clean_step),
@@ -130,7 +131,7 @@ impl<'a> Renderer<'a> {
             "chassis_uuid" => json!(node.chassis_uuid),
             other => match other.strip_suffix("_interface") {
                 Some(kind) => json!(node.interfaces.get(kind)),
-                // Allocations and health are not built yet.
+                // Health is not built yet.
                 None => Value::Null,
             },
         }

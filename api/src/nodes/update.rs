@@ -6,6 +6,7 @@ use axum::extract::Request;
 use axum::extract::State;
 use serde_json::Map;
 use serde_json::Value;
+use wrought_store::Allocation;
 use wrought_store::Chassis;
 use wrought_store::Node;
 use wrought_wire::state::ProvisionState;
@@ -48,6 +49,9 @@ pub(crate) async fn update(
         check_state(&node, &patch, &context)?;
         let changed = apply(&mut node, &patch, &context)?;
         settle(&state, &context, &mut node).await?;
+        if changed.iter().any(|field| field == "owner") {
+            owner_may_change(&state, &node).await?;
+        }
         if changed.is_empty() && !reset {
             break node;
         }
@@ -84,7 +88,7 @@ fn check_state(node: &Node, patch: &Patch, context: &Context) -> Result<()> {
         return Ok(());
     }
     let inspecting = node.provision_state == ProvisionState::Inspecting;
-    let moving = node.target_provision_state.is_some() && !allows_update(node.provision_state);
+    let moving = node.target_provision_state.is_some() && !node.provision_state.allows_update();
     if moving || (inspecting && context.has(since::INSPECT_WAIT)) {
         return Err(ApiError::conflict(format!(
             "Node {} can not be updated while a state transition is in progress.",
@@ -100,23 +104,19 @@ fn check_state(node: &Node, patch: &Patch, context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// States that allow an update although another is the target.
-const fn allows_update(state: ProvisionState) -> bool {
-    matches!(
-        state,
-        ProvisionState::DeployFail
-            | ProvisionState::Inspecting
-            | ProvisionState::InspectFail
-            | ProvisionState::InspectWait
-            | ProvisionState::CleanFail
-            | ProvisionState::Error
-            | ProvisionState::Verifying
-            | ProvisionState::AdoptFail
-            | ProvisionState::RescueFail
-            | ProvisionState::UnrescueFail
-            | ProvisionState::ServiceHold
-            | ProvisionState::ServiceFail
-    )
+/// A node stays with the owner whose allocation has it.
+async fn owner_may_change(state: &ApiState, node: &Node) -> Result<()> {
+    let Some(uuid) = node.allocation_uuid else {
+        return Ok(());
+    };
+    let allocation: Option<Allocation> = state.store.row(uuid).await?;
+    match allocation.and_then(|allocation| allocation.owner) {
+        Some(owner) => Err(ApiError::conflict(format!(
+            "Node {} cannot change its owner while allocation {uuid} of the owner {owner} has it.",
+            node.uuid
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Applies the patch; gives the fields that are different now.

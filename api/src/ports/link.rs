@@ -3,8 +3,8 @@
 use serde_json::Map;
 use serde_json::Value;
 use wrought_store::Port;
+use wrought_wire::mac::normalised as mac;
 
-use super::mac;
 use crate::context::Context;
 use crate::error::ApiError;
 use crate::error::Result;

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 use uuid::Uuid;
+use wrought_wire::mac::normalised as mac;
 
 use crate::error::ApiError;
 use crate::error::Result;
-use crate::ports::mac;
 use crate::value::Noun;
 
 /// Below another resource there are lists only: 400 for anything else.

@@ -158,6 +158,26 @@ impl ProvisionState {
         )
     }
 
+    /// Whether a node may be changed here although it is on its way to another
+    /// state.
+    pub const fn allows_update(self) -> bool {
+        matches!(
+            self,
+            Self::DeployFail
+                | Self::Inspecting
+                | Self::InspectFail
+                | Self::InspectWait
+                | Self::CleanFail
+                | Self::Error
+                | Self::Verifying
+                | Self::AdoptFail
+                | Self::RescueFail
+                | Self::UnrescueFail
+                | Self::ServiceHold
+                | Self::ServiceFail
+        )
+    }
+
     /// Whether an operation ended here with an error.
     pub const fn is_failure(self) -> bool {
         matches!(
@@ -235,6 +255,18 @@ wire_enum! {
         Unhold = "unhold",
         /// Run given service steps.
         Service = "service",
+    }
+}
+
+wire_enum! {
+    /// How far an allocation is (`state`).
+    AllocationState, "allocation state" {
+        /// A node is being looked for.
+        Allocating = "allocating",
+        /// It has a node.
+        Active = "active",
+        /// No node could be had; `last_error` says why.
+        Error = "error",
     }
 }
 

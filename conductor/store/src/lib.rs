@@ -10,12 +10,15 @@
 //! * Commits survive a power cut (`synchronous=FULL`).
 //! * Times are kept in microseconds: what is finer is cut off.
 
+pub mod allocation;
 pub mod chassis;
 pub mod conductor;
 pub mod deploy_template;
 pub mod error;
 pub mod heartbeat;
 pub mod history;
+pub mod inspection_rule;
+pub mod inventory;
 pub mod journal;
 pub mod lock;
 pub mod node;
@@ -37,6 +40,8 @@ mod writer;
 #[cfg(test)]
 mod testing;
 
+pub use allocation::Allocation;
+pub use allocation::AllocationQuery;
 pub use chassis::Chassis;
 pub use conductor::Conductor;
 pub use deploy_template::DeployTemplate;
@@ -44,6 +49,9 @@ pub use error::Error;
 pub use error::Result;
 pub use history::HistoryEntry;
 pub use history::HistoryQuery;
+pub use inspection_rule::InspectionRule;
+pub use inspection_rule::InspectionRuleQuery;
+pub use inventory::Inventory;
 pub use journal::JournalEntry;
 pub use journal::Phase;
 pub use lock::Lease;

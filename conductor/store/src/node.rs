@@ -8,6 +8,7 @@ mod table;
 pub use query::NodeBrief;
 
 pub(crate) use table::find;
+pub(crate) use table::save;
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -114,6 +115,8 @@ pub struct Node {
     pub chassis_uuid: Option<Uuid>,
     /// Traits, sorted.
     pub traits: Vec<String>,
+    /// The allocation that has it; a node that is saved without loses it.
+    pub allocation_uuid: Option<Uuid>,
     /// Interface implementations by kind: `power` → `redfish`, … for all 13
     /// kinds of [`INTERFACE_KINDS`].
     pub interfaces: std::collections::BTreeMap<String, String>,
@@ -121,6 +124,64 @@ pub struct Node {
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Option<Timestamp>,
+}
+
+impl Node {
+    /// A new node of a hardware type, in `enroll`, with nothing set.
+    pub fn new(driver: impl Into<String>) -> Self {
+        Self {
+            uuid: Uuid::new_v4(),
+            name: None,
+            driver: driver.into(),
+            driver_info: Map::new(),
+            driver_internal_info: Map::new(),
+            properties: Map::new(),
+            instance_info: Map::new(),
+            instance_uuid: None,
+            instance_name: None,
+            extra: Map::new(),
+            clean_step: Map::new(),
+            deploy_step: Map::new(),
+            service_step: Map::new(),
+            raid_config: Map::new(),
+            target_raid_config: Map::new(),
+            reservation: None,
+            conductor_group: String::new(),
+            power_state: None,
+            target_power_state: None,
+            provision_state: ProvisionState::Enroll,
+            target_provision_state: None,
+            provision_updated_at: None,
+            maintenance: false,
+            maintenance_reason: None,
+            fault: None,
+            last_error: None,
+            console_enabled: false,
+            resource_class: None,
+            inspection_started_at: None,
+            inspection_finished_at: None,
+            automated_clean: None,
+            protected: false,
+            protected_reason: None,
+            owner: None,
+            lessee: None,
+            description: None,
+            retired: false,
+            retired_reason: None,
+            network_data: Map::new(),
+            boot_mode: None,
+            secure_boot: None,
+            shard: None,
+            parent_node: None,
+            disable_power_off: false,
+            chassis_uuid: None,
+            traits: Vec::new(),
+            allocation_uuid: None,
+            interfaces: std::collections::BTreeMap::new(),
+            created_at: crate::codec::now(),
+            updated_at: None,
+        }
+    }
 }
 
 /// The thirteen interfaces of a node, as in `<kind>_interface`.

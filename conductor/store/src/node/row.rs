@@ -135,10 +135,14 @@ pub(super) const SORTABLE: &[&str] = &[
     "reservation",
 ];
 
+/// The allocation that has the node.
+const ALLOCATION: &str =
+    "(SELECT allocations.uuid FROM allocations WHERE allocations.node_uuid = nodes.uuid)";
+
 /// `SELECT` of everything that [`read`] takes.
 pub(super) static SELECT: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "SELECT {}, reservation, lock_expires_at FROM nodes",
+        "SELECT {}, reservation, lock_expires_at, {ALLOCATION} FROM nodes",
         COLUMNS.join(", ")
     )
 });
@@ -282,6 +286,7 @@ pub(super) fn read(row: &DbRow, now: Timestamp) -> Result<Node> {
         disable_power_off: column.bool()?,
         chassis_uuid: column.maybe_parse()?,
         traits: column.json()?,
+        allocation_uuid: None,
         interfaces: BTreeMap::new(),
         updated_at: None,
         reservation: None,
@@ -294,6 +299,7 @@ pub(super) fn read(row: &DbRow, now: Timestamp) -> Result<Node> {
     node.updated_at = column.maybe_time()?;
     let reservation = column.maybe_text()?;
     let expires = column.maybe_time()?;
+    node.allocation_uuid = column.maybe_parse()?;
     node.reservation = reservation.filter(|_| expires.is_some_and(|expires| expires > now));
     Ok(node)
 }

@@ -138,7 +138,13 @@ pub(crate) async fn find(db: &mut Db, column: &'static str, value: String) -> Re
         .transpose()
 }
 
-async fn save(db: &mut Db, lease: &Lease, node: &Node) -> Result<()> {
+/// Stores all of a node under its lease. An allocation that the node no longer
+/// has goes with the same transaction.
+pub(crate) async fn save(db: &mut Db, lease: &Lease, node: &Node) -> Result<()> {
+    if node.allocation_uuid.is_none() {
+        let sql = "DELETE FROM allocations WHERE node_uuid = $1";
+        db.execute(sql, [lease.node.into()]).await?;
+    }
     let cells = row::cells(node).into_iter().skip(row::UNCHANGING);
     let cells = cells.chain(lease.cells());
     match db.execute(row::UPDATE.as_str(), cells).await {

@@ -249,6 +249,7 @@ fn any_node() -> impl Strategy<Value = Node> {
                 disable_power_off: bools[4],
                 chassis_uuid: ids.2,
                 traits: lists.0,
+                allocation_uuid: None,
                 interfaces: lists.1,
                 created_at: times.0,
                 updated_at: stamp(),
