@@ -16,6 +16,8 @@ use crate::error::Result;
 pub(crate) const ORDINARY: usize = 1 << 20;
 /// Largest body of a provision request, in bytes: config drives are in it.
 pub(crate) const PROVISION: usize = 64 << 20;
+/// Largest body with what a ramdisk found, in bytes.
+pub(crate) const INSPECTION: usize = 16 << 20;
 /// Deepest nesting.
 const DEPTH: usize = 25;
 /// Longest time that a body may take to arrive.

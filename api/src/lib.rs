@@ -8,17 +8,20 @@
 //! [`body`], [`value`], [`patch`], [`mask`], [`error`].
 
 mod again;
+mod allocations;
 mod auth;
 mod body;
 mod chassis;
 mod conductors;
 mod context;
+mod continue_inspection;
 mod deploy_templates;
 mod drivers;
 mod error;
 mod fields;
 mod front;
 mod heartbeat;
+mod inspection_rules;
 mod links;
 mod lookup;
 mod mask;

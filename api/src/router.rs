@@ -5,13 +5,16 @@ use axum::http::Uri;
 use axum::middleware::from_fn_with_state;
 
 use crate::ApiState;
+use crate::allocations;
 use crate::chassis;
 use crate::conductors;
+use crate::continue_inspection;
 use crate::deploy_templates;
 use crate::drivers;
 use crate::error::ApiError;
 use crate::front;
 use crate::heartbeat;
+use crate::inspection_rules;
 use crate::lookup;
 use crate::nodes;
 use crate::openapi;
@@ -33,7 +36,10 @@ pub(crate) fn routes() -> Routes {
         .merge(deploy_templates::router())
         .merge(drivers::router())
         .merge(conductors::router())
+        .merge(allocations::router())
+        .merge(inspection_rules::router())
         .merge(lookup::router())
+        .merge(continue_inspection::router())
         .merge(heartbeat::router())
         .merge(portgroups::router())
         .merge(runbooks::router())

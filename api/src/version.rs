@@ -54,6 +54,12 @@ pub(crate) mod since {
     pub(crate) const CONDUCTORS: u16 = 49;
     /// Allocations.
     pub(crate) const ALLOCATIONS: u16 = 52;
+    /// Changes of allocations.
+    pub(crate) const ALLOCATION_CHANGES: u16 = 57;
+    /// Allocations for what a node has already.
+    pub(crate) const BACKFILL: u16 = 58;
+    /// Owners of allocations.
+    pub(crate) const ALLOCATION_OWNER: u16 = 60;
     /// Events.
     pub(crate) const EVENTS: u16 = 54;
     /// Deploy templates.
@@ -80,6 +86,8 @@ pub(crate) mod since {
     pub(crate) const DRIVER_FIELDS: u16 = 77;
     /// Node history.
     pub(crate) const HISTORY: u16 = 78;
+    /// What an inspection found.
+    pub(crate) const INVENTORY: u16 = 81;
     /// Shards.
     pub(crate) const SHARDS: u16 = 82;
     /// Parents and children.

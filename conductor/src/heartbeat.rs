@@ -201,6 +201,11 @@ pub(crate) async fn lookup(svc: &Arc<Service>, uuid: Uuid) -> Result<Map<String,
         }
         None => hand_out(svc, uuid).await?,
     };
+    Ok(config(svc, &node, &token))
+}
+
+/// What agents are told, with the token.
+pub(crate) fn config(svc: &Service, node: &Node, token: &str) -> Map<String, Value> {
     let redfish = node
         .interfaces
         .get("management")
@@ -227,7 +232,7 @@ pub(crate) async fn lookup(svc: &Arc<Service>, uuid: Uuid) -> Result<Map<String,
         "tls_min_version": "1.3",
         "tls_cipher_suites": null,
     });
-    Ok(config.as_object().cloned().unwrap_or_default())
+    config.as_object().cloned().unwrap_or_default()
 }
 
 async fn hand_out(svc: &Arc<Service>, uuid: Uuid) -> Result<String, Error> {

@@ -45,6 +45,18 @@ pub(crate) const BOOT: &str = "wrought_boot";
 /// Copy of the instance's data, from tear-down to the end of cleaning.
 pub(crate) const INSTANCE: &str = "wrought_instance";
 
+/// Whether what the ramdisk found is stored and waits to be worked on.
+pub(crate) const INSPECTED: &str = "wrought_inspected";
+/// Whether the node was made for a machine that nobody knew.
+pub(crate) const DISCOVERED: &str = "auto_discovered";
+/// Addresses of the BMC, by which the ramdisk of an inspection is known.
+pub(crate) const BMC_ADDRESSES: &str = "lookup_bmc_addresses";
+
+/// Whether the node was made for a machine that nobody knew.
+pub(crate) fn is_discovered(node: &Node) -> bool {
+    read(node, DISCOVERED) == Some(true)
+}
+
 /// Reads a string.
 pub(crate) fn text<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
     node.driver_internal_info.get(key)?.as_str()

@@ -20,8 +20,10 @@ pub mod drivers;
 pub mod error;
 pub mod machine;
 
+mod allocations;
 mod flows;
 mod heartbeat;
+mod inspection;
 mod internal;
 mod nodes;
 mod pacer;

@@ -8,6 +8,7 @@ use wrought_store::node::INTERFACE_KINDS;
 use wrought_store::node::Node;
 use wrought_wire::state::ProvisionState;
 
+use crate::allocations;
 use crate::boot::Offer;
 use crate::drivers::catalog;
 use crate::error::Error;
@@ -65,7 +66,7 @@ pub(crate) async fn update(
 }
 
 /// The stored node with the wanted fields, if the rules allow it.
-fn change(
+pub(crate) fn change(
     stored: &Node,
     wanted: &Node,
     fields: &[String],
@@ -157,6 +158,10 @@ fn change(
                         "Node {} is associated with instance {is}.",
                         node.uuid
                     ));
+                }
+                if let (None, Some(allocation)) = (wanted.instance_uuid, stored.allocation_uuid) {
+                    allocations::may_free(stored, allocation)?;
+                    node.allocation_uuid = None;
                 }
                 node.instance_uuid = wanted.instance_uuid;
             }
@@ -297,10 +302,10 @@ pub(crate) fn taken(error: wrought_store::Error) -> Error {
     use wrought_store::Error as E;
     match error {
         E::DuplicateName { what, name } => {
-            Error::Conflict(format!("A {what} with name {name} already exists."))
+            Error::Conflict(format!("{} with name {name} already exists.", a(what)))
         }
         E::DuplicateUuid { what, uuid } => {
-            Error::Conflict(format!("A {what} with UUID {uuid} already exists."))
+            Error::Conflict(format!("{} with UUID {uuid} already exists.", a(what)))
         }
         E::DuplicateAddress { what, address, .. } => Error::Conflict(format!(
             "A {what} with MAC address {address} already exists."
@@ -328,8 +333,16 @@ pub(crate) fn taken(error: wrought_store::Error) -> Error {
     }
 }
 
+/// The thing with its article.
+fn a(what: &str) -> String {
+    match what.starts_with(['a', 'e', 'i', 'o', 'u']) {
+        true => format!("An {what}"),
+        false => format!("A {what}"),
+    }
+}
+
 /// The same for an error that a task has wrapped.
-fn unwrap_taken(error: Error) -> Error {
+pub(crate) fn unwrap_taken(error: Error) -> Error {
     match error {
         Error::Store { action, source } => match source.downcast::<wrought_store::Error>() {
             Ok(inner) => taken(*inner),

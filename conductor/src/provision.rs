@@ -11,6 +11,7 @@ use wrought_wire::state::PowerTarget;
 use wrought_wire::state::ProvisionState;
 use wrought_wire::state::Verb;
 
+use crate::drivers;
 use crate::error::Error;
 use crate::flows;
 use crate::flows::Work;
@@ -80,10 +81,11 @@ fn legal(node: &Node, verb: Verb) -> Result<Transition, Error> {
 /// Whether there is anything behind the verb for this node.
 fn supported(node: &Node, verb: Verb) -> Result<(), Error> {
     let extension = match (verb, node.provision_state) {
-        (Verb::Inspect, _) => "inspect",
+        (Verb::Inspect, _) if drivers::inspect(node).is_err() => "inspect",
         (Verb::Rescue | Verb::Unrescue, _) => "rescue",
         (Verb::Service, _) => "service",
         (Verb::Adopt, _) => "adopt",
+        (Verb::Abort, ProvisionState::InspectWait) => return Ok(()),
         (Verb::Abort, state) if Kind::of(state).is_none() => "abort",
         (Verb::Unhold, state) if Kind::of(state).is_none() => "unhold",
         _ => return Ok(()),
@@ -106,10 +108,10 @@ async fn begin(
         Verb::Deleted | Verb::Undeploy => delete(task)?,
         Verb::Provide => provide(task).await?,
         Verb::Clean => clean(task, request).await?,
+        Verb::Inspect => inspect(task).await?,
         Verb::Abort => return stop(task).await,
         Verb::Manage
         | Verb::Unhold
-        | Verb::Inspect
         | Verb::Adopt
         | Verb::Rescue
         | Verb::Unrescue
@@ -227,8 +229,19 @@ async fn clean(task: &mut Task, request: &ProvisionRequest) -> Result<(), Error>
     Ok(())
 }
 
+async fn inspect(task: &mut Task) -> Result<(), Error> {
+    let svc = Arc::clone(&task.svc);
+    validate::inspect(&svc, &task.node).await?;
+    flows::inspect::prepare(&mut task.node);
+    Ok(())
+}
+
 /// Abort: at once, or after the step that must not be cut short.
 async fn stop(task: &mut Task) -> Result<Option<Effect>, Error> {
+    if task.node.provision_state == ProvisionState::InspectWait {
+        flows::inspect::abort(task).await?;
+        return Ok(Some(Effect::CleanUp));
+    }
     let Some(kind) = Kind::of(task.node.provision_state) else {
         return Ok(None);
     };

@@ -9,10 +9,12 @@ use uuid::Uuid;
 use wrought_rpc::BootDeviceSetting;
 use wrought_rpc::Conductor;
 use wrought_rpc::Driver;
+use wrought_rpc::Inspected;
 use wrought_rpc::ProvisionRequest;
 use wrought_rpc::Record;
 use wrought_rpc::Result;
 use wrought_rpc::Validation;
+use wrought_store::inventory::Inventory;
 use wrought_store::node::Node;
 use wrought_wire::heartbeat::Heartbeat;
 use wrought_wire::state::BootDevice;
@@ -23,6 +25,7 @@ use crate::drivers::boot_mode;
 use crate::drivers::catalog::HARDWARE_TYPES;
 use crate::error::Error;
 use crate::heartbeat;
+use crate::inspection;
 use crate::nodes;
 use crate::provision;
 use crate::records;
@@ -162,5 +165,9 @@ impl Conductor for Service {
 
     async fn destroy_record(&self, record: Record) -> Result<()> {
         Ok(records::destroy(&self.own()?, record).await?)
+    }
+
+    async fn continue_inspection(&self, node: Option<Uuid>, found: Inventory) -> Result<Inspected> {
+        Ok(inspection::continue_inspection(&self.own()?, node, found).await?)
     }
 }

@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use wrought_store::Store;
 
+use crate::allocations::Searches;
 use crate::boot::Offers;
 use crate::config::Config;
 use crate::drivers::bmc::Bmcs;
@@ -47,6 +48,7 @@ pub struct Service {
     pub(crate) stamps: Stamps,
     pub(crate) workers: Arc<Semaphore>,
     pub(crate) power_faults: periodic::power_sync::Faults,
+    pub(crate) searches: Searches,
     tasks: Mutex<Option<JoinSet<()>>>,
     me: Weak<Self>,
 }
@@ -78,6 +80,7 @@ impl Service {
             stamps: Stamps::default(),
             workers,
             power_faults: periodic::power_sync::Faults::default(),
+            searches: Searches::default(),
             tasks: Mutex::new(Some(JoinSet::new())),
             me: Weak::clone(me),
         });
@@ -87,6 +90,7 @@ impl Service {
         registered.map_err(db("register the conductor"))?;
         service.offers.load(&service).await?;
         crate::startup::go_on(&service).await?;
+        crate::allocations::take_up(&service).await?;
         periodic::start(&service);
         tracing::info!(host, "conductor started");
         Ok(service)

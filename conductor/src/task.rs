@@ -183,6 +183,16 @@ impl Task {
         saved.map_err(self.fenced("save a node"))
     }
 
+    /// Writes the node as the one that an allocation got. False when the
+    /// allocation does not look for one any more: nothing is written then.
+    pub(crate) async fn allocate(&mut self, allocation: Uuid) -> Result<bool, Error> {
+        let notes = std::mem::take(&mut self.notes);
+        let store = &self.svc.store;
+        let given = store.allocate(&self.lease, &mut self.node, allocation, &notes.history);
+        let given = given.await;
+        given.map_err(self.fenced("give a node to an allocation"))
+    }
+
     /// Moves the node along the state machine and saves it. `target`
     /// overrides where it is going.
     pub(crate) async fn transition(

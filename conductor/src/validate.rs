@@ -68,6 +68,13 @@ pub(crate) async fn clean(svc: &Service, node: &Node) -> Result<(), Error> {
     check().map_err(|error| explain("boot driver interface", node, &error))
 }
 
+/// All that an inspection needs.
+pub(crate) async fn inspect(svc: &Service, node: &Node) -> Result<(), Error> {
+    let ports = ports(svc, node.uuid).await?;
+    let check = drivers::inspect(node).and_then(|driver| driver.validate(svc, node, &ports));
+    check.map_err(|error| explain("inspection or power info", node, &error))
+}
+
 /// What every power action needs.
 pub(crate) fn power(svc: &Service, node: &Node) -> Result<(), Error> {
     let check = drivers::power(node).and_then(|power| power.validate(svc, node));
@@ -90,6 +97,7 @@ pub(crate) async fn all(svc: &Service, node: &Node) -> Result<BTreeMap<String, V
         "management" => drivers::management(node)?.validate(svc, node),
         "deploy" => drivers::deploy(node)?.validate(svc, node),
         "boot" => drivers::boot(node)?.validate(svc, node, &ports),
+        "inspect" => drivers::inspect(node)?.validate(svc, node, &ports),
         kind => match node.interfaces.get(kind).map_or("", String::as_str) {
             "fake" | "noop" | "external" => Ok(()),
             _ => Err(Error::Unsupported {

@@ -5,6 +5,7 @@ mod create;
 mod delete;
 mod fields;
 mod history;
+mod inventory;
 mod list;
 mod maintenance;
 mod management;
@@ -77,6 +78,7 @@ pub(crate) fn router() -> Routes {
             "/v1/nodes/{ident}/traits/{trait}",
             put(traits::add).delete(traits::remove),
         )
+        .route("/v1/nodes/{ident}/inventory", get(inventory::show))
         .route("/v1/nodes/{ident}/history", get(history::list))
         .route("/v1/nodes/{ident}/history/{entry}", get(history::show))
 }

@@ -4,8 +4,10 @@
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
+use wrought_store::Allocation;
 use wrought_store::Chassis;
 use wrought_store::DeployTemplate;
+use wrought_store::InspectionRule;
 use wrought_store::Port;
 use wrought_store::Portgroup;
 use wrought_store::Runbook;
@@ -58,6 +60,8 @@ pub(super) fn schemas() -> Value {
     add("Node", node, Some(new), "nodes");
     let ident = [("node_ident", Text)];
     resource::<Port>(&mut add, "Port", &[], &ident);
+    resource::<Allocation>(&mut add, "Allocation", &[], &[("node", Nullable(&Text))]);
+    resource::<InspectionRule>(&mut add, "InspectionRule", &[], &[]);
     resource::<Chassis>(&mut add, "Chassis", &[("nodes", List(&LINKS))], &[]);
     resource::<DeployTemplate>(&mut add, "DeployTemplate", &[], &[]);
     resource::<Portgroup>(&mut add, "Portgroup", &[("ports", LINKS)], &[]);
@@ -99,7 +103,8 @@ fn resource<R: Resource>(
     more: &[Member],
 ) {
     let shown = shown(R::FIELDS, below);
-    let new = new(R::FIELDS, R::CHANGEABLE, more, R::REQUIRED);
+    let given = [R::CHANGEABLE, R::GIVEN].concat();
+    let new = new(R::FIELDS, &given, more, R::REQUIRED);
     add(name, shown, Some(new), R::PLURAL);
 }
 
@@ -222,6 +227,13 @@ const SHARED: &[Member] = &[
                 ("updated_at", Nullable(&Schema::Time)),
             ],
             required: &["links"],
+        },
+    ),
+    (
+        "Inventory",
+        Closed {
+            members: &[("inventory", Object), ("plugin_data", Object)],
+            required: &["inventory", "plugin_data"],
         },
     ),
     ("History", HISTORY),

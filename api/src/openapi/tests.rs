@@ -3,6 +3,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
+use wrought_store::Allocation;
+use wrought_store::InspectionRule;
 use wrought_store::Port;
 use wrought_store::Portgroup;
 use wrought_store::Runbook;
@@ -66,6 +68,8 @@ fn each_operation_is_there_once() {
 fn every_field_has_a_shape() {
     let tables = [
         crate::nodes::FIELDS,
+        Allocation::FIELDS,
+        InspectionRule::FIELDS,
         Port::FIELDS,
         Portgroup::FIELDS,
         Runbook::FIELDS,

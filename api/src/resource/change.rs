@@ -33,7 +33,8 @@ pub(crate) async fn read_new(request: Request, context: &Context) -> Result<Map<
 
 /// A new one from its body: no unknown or too new field, all required ones.
 pub(crate) fn parse<R: Resource>(mut given: Map<String, Value>, context: &Context) -> Result<R> {
-    let known = |key: &str| key == "uuid" || R::CHANGEABLE.contains(&key);
+    let known =
+        |key: &str| key == "uuid" || R::CHANGEABLE.contains(&key) || R::GIVEN.contains(&key);
     if let Some(key) = given.keys().find(|key| !known(key)) {
         return Err(R::NOUN.schema(&format!(
             "Additional properties are not allowed ('{key}' was unexpected)"

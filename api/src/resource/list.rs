@@ -44,7 +44,10 @@ impl Listing {
         let mut detail = path.ends_with("/detail");
         let mut known: Vec<Known> = filters.iter().chain(&paging::ARGUMENTS).copied().collect();
         if !detail {
-            known.extend([("fields", since::FIELDS), ("detail", R::DETAIL)]);
+            known.push(("fields", since::FIELDS));
+        }
+        if !detail && !R::BRIEF.is_empty() {
+            known.push(("detail", R::DETAIL));
         }
         let query = Query::read(uri, context, &known)?;
         let mut paging = Paging::read(&query)?;
@@ -60,6 +63,7 @@ impl Listing {
                 ));
             }
             (true, None) => None,
+            (false, None) if R::BRIEF.is_empty() => None,
             (false, Some(requested)) => Some(requested),
             (false, None) => {
                 paging.brief = R::BRIEF;

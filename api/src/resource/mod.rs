@@ -22,6 +22,8 @@ pub(crate) use change::parse;
 pub(crate) use change::read_new;
 pub(crate) use change::store_new;
 pub(crate) use list::Listing;
+pub(crate) use one::delete;
+pub(crate) use one::show;
 pub(crate) use parts::mac_address;
 pub(crate) use parts::nested;
 pub(crate) use parts::node;
@@ -54,6 +56,8 @@ pub(crate) trait Resource:
     const SINCE: u16;
     /// Whether changes below that version are 405 rather than 404.
     const REFUSES_METHOD: bool = false;
+    /// First version that can change one.
+    const CHANGES: u16 = Self::SINCE;
     /// First version of `?detail=`.
     const DETAIL: u16 = since::DETAIL;
     /// First version that takes its name for its UUID; none: it has no name.
@@ -62,10 +66,12 @@ pub(crate) trait Resource:
     const DELETE_BY_NAME: bool = true;
     /// Every field that is not a link, with the version that first has it.
     const FIELDS: &'static [Field];
-    /// What a brief list shows.
+    /// What a brief list shows; nothing: all, and there is no `?detail=`.
     const BRIEF: &'static [&'static str];
     /// Fields that a client may change.
     const CHANGEABLE: &'static [&'static str];
+    /// Fields that can only be given to a new one.
+    const GIVEN: &'static [&'static str] = &[];
     /// Fields that a new one must have.
     const REQUIRED: &'static [&'static str];
     /// Fields that a patch cannot remove.
@@ -73,7 +79,7 @@ pub(crate) trait Resource:
 
     /// The value of a field as it is, null for one that there is not.
     fn get(&self, field: &str) -> Value;
-    /// Sets a field of [`Resource::CHANGEABLE`]. Null takes it back to what it
+    /// Sets a field of [`Resource::CHANGEABLE`] or [`Resource::GIVEN`]. Null takes it back to what it
     /// is without a setting.
     fn set(&mut self, field: &str, value: Value, context: &Context) -> Result<()>;
     /// What must hold for it as a whole, new or changed from `before`; values
@@ -96,9 +102,17 @@ pub(crate) trait Resource:
 
     /// What is not there below the version that has it.
     fn gate(context: &Context, write: bool) -> Result<()> {
-        match write && Self::REFUSES_METHOD {
-            true => context.writable(Self::SINCE),
+        match write {
+            true => Self::gate_since(context, Self::SINCE),
             false => context.endpoint(Self::SINCE),
+        }
+    }
+
+    /// A change that first came with 1.`since`.
+    fn gate_since(context: &Context, since: u16) -> Result<()> {
+        match Self::REFUSES_METHOD {
+            true => context.writable(since),
+            false => context.endpoint(since),
         }
     }
 }

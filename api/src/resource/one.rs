@@ -36,7 +36,7 @@ pub(super) async fn create<R: Resource>(
 }
 
 /// Shows one, cut to `?fields=`.
-pub(super) async fn show<R: Resource>(
+pub(crate) async fn show<R: Resource>(
     State(state): State<ApiState>,
     context: Context,
     Path(ident): Path<String>,
@@ -56,7 +56,7 @@ pub(super) async fn update<R: Resource>(
     Path(ident): Path<String>,
     request: Request,
 ) -> Result<Json<Value>> {
-    R::gate(&context, true)?;
+    R::gate_since(&context, R::CHANGES)?;
     let patch = change::read_patch::<R>(request, &context).await?;
     let one: R = find(&state, &context, &ident).await?;
     if let Some(node) = one.inspected_with() {
@@ -68,7 +68,7 @@ pub(super) async fn update<R: Resource>(
 }
 
 /// Deletes one.
-pub(super) async fn delete<R: Resource>(
+pub(crate) async fn delete<R: Resource>(
     State(state): State<ApiState>,
     context: Context,
     Path(ident): Path<String>,

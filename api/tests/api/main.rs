@@ -5,8 +5,10 @@
     reason = "a test stops at the first thing that is wrong"
 )]
 
+mod allocations;
 mod behaviour;
 mod golden;
+mod inspection;
 mod openapi;
 mod resources;
 mod serve;

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::Map;
 use serde_json::Value;
 use uuid::Uuid;
+use wrought_store::inventory::Inventory;
 use wrought_store::node::Node;
 use wrought_wire::heartbeat::Heartbeat;
 use wrought_wire::secret::Secret;
@@ -79,6 +80,15 @@ pub struct BootDeviceSetting {
     pub persistent: Option<bool>,
 }
 
+/// A node whose ramdisk has told what it found.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Inspected {
+    /// The node.
+    pub node: Node,
+    /// The `config` part of a lookup's answer.
+    pub config: Map<String, Value>,
+}
+
 /// Calls that change a node take its exclusive lock; a short conflict waits
 /// inside the conductor before [`Kind::NodeLocked`].
 #[async_trait]
@@ -131,4 +141,7 @@ pub trait Conductor: Send + Sync {
     async fn update_record(&self, record: Record) -> Result<Record>;
     /// Deletes a record.
     async fn destroy_record(&self, record: Record) -> Result<()>;
+    /// Takes what a ramdisk has found out about its machine and goes on with
+    /// the inspection of the node, which is named, or known by what was found.
+    async fn continue_inspection(&self, node: Option<Uuid>, found: Inventory) -> Result<Inspected>;
 }

@@ -2,8 +2,10 @@
 
 use serde::Deserialize;
 use serde::Serialize;
+use wrought_store::Allocation;
 use wrought_store::Chassis;
 use wrought_store::DeployTemplate;
+use wrought_store::InspectionRule;
 use wrought_store::Port;
 use wrought_store::Portgroup;
 use wrought_store::Runbook;
@@ -53,8 +55,10 @@ macro_rules! records {
 }
 
 records! {
+    Allocation: "allocation",
     Chassis: "chassis",
     DeployTemplate: "deploy template",
+    InspectionRule: "inspection rule",
     Port: "port",
     Portgroup: "portgroup",
     Runbook: "runbook",

@@ -41,7 +41,7 @@ pub(crate) async fn parts(svc: &Service, node: &Node) -> Result<Vec<Part>, Error
     let token = internal::text(node, internal::AGENT_TOKEN).unwrap_or_default();
     let files = [
         ("CA.PEM", Bytes::from(svc.ca.ca_pem.clone())),
-        ("PARAMS.TXT", Bytes::from(params::file(svc, token))),
+        ("PARAMS.TXT", Bytes::from(params::file(svc, node, token))),
     ];
     let mut builder = Builder::new(VOLUME).boot_image(*boot_len);
     for (name, content) in &files {

@@ -71,6 +71,7 @@ impl Offer {
         let life = config
             .deploy_callback_timeout
             .max(config.clean_callback_timeout)
+            .max(config.inspection.timeout)
             .max(MIN_LIFE);
         let life = SignedDuration::from_secs(i64::try_from(life).unwrap_or(i64::MAX));
         let expires = Timestamp::now()

@@ -97,7 +97,7 @@ async fn node_script(
     text(script::ramdisk(
         &kernel,
         &initramfs,
-        &params::command_line(&svc, &mac),
+        &params::command_line(&svc, &node, &mac),
     ))
 }
 

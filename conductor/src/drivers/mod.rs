@@ -30,6 +30,7 @@ pub mod catalog;
 mod direct;
 mod fake;
 mod image;
+mod inspect;
 mod ipxe;
 mod redfish;
 mod vmedia;
@@ -107,6 +108,24 @@ pub trait Deploy: Send + Sync {
     async fn tear_down(&self, task: &mut Task) -> Result<(), Error>;
 }
 
+/// Finding out what a machine is.
+#[async_trait]
+pub trait Inspect: Send + Sync {
+    /// Whether the settings of the node and its ports suffice.
+    fn validate(&self, svc: &Service, node: &Node, ports: &[Port]) -> Result<(), Error>;
+    /// Begins, or does, an inspection.
+    async fn inspect(&self, task: &mut Task) -> Result<Inspection, Error>;
+}
+
+/// How far an inspection is after it was begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inspection {
+    /// All is known.
+    Finished,
+    /// The ramdisk will send what it finds.
+    Waiting,
+}
+
 type Table<T> = &'static [(&'static str, &'static T)];
 
 const POWER: Table<dyn Power> = &[("fake", &fake::Fake), ("redfish", &redfish::Redfish)];
@@ -126,6 +145,8 @@ const DEPLOY: Table<dyn Deploy> = &[
     // The only one that `autodetect` can find so far.
     ("autodetect", &direct::Direct),
 ];
+
+const INSPECT: Table<dyn Inspect> = &[("fake", &fake::Fake), ("agent", &inspect::Agent)];
 
 fn look_up<T: ?Sized>(table: Table<T>, kind: &str, node: &Node) -> Result<&'static T, Error> {
     let name = node.interfaces.get(kind).map_or("", String::as_str);
@@ -157,6 +178,11 @@ pub fn boot(node: &Node) -> Result<&'static dyn Boot, Error> {
 /// The node's deploy interface.
 pub fn deploy(node: &Node) -> Result<&'static dyn Deploy, Error> {
     look_up(DEPLOY, "deploy", node)
+}
+
+/// The node's inspect interface.
+pub fn inspect(node: &Node) -> Result<&'static dyn Inspect, Error> {
+    look_up(INSPECT, "inspect", node)
 }
 
 /// The part `key` of `properties.capabilities` or of an object or text alike:

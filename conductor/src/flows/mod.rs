@@ -18,6 +18,7 @@ pub(crate) mod abort;
 pub(crate) mod clean;
 pub(crate) mod deploy;
 pub(crate) mod failure;
+pub(crate) mod inspect;
 pub(crate) mod look;
 pub(crate) mod restart;
 pub(crate) mod settle;
@@ -43,6 +44,10 @@ pub(crate) enum Work {
     Power(PowerTarget, Option<Duration>),
     /// Nothing was heard in a wait state for too long.
     TimedOut(Kind),
+    /// The ramdisk has sent what it found.
+    Inspected,
+    /// No ramdisk has sent anything for too long.
+    InspectTimedOut,
     /// A failed operation left boot artefacts behind.
     PutAway,
 }
@@ -76,12 +81,15 @@ async fn work_on(task: &mut Task, work: Work) -> Result<(), Error> {
         Work::Start(Effect::Clean) => clean::start(task).await,
         Work::Start(Effect::Deploy) => deploy::start(task).await,
         Work::Start(Effect::TearDown) => tear_down::run(task).await,
+        Work::Start(Effect::Inspect) => inspect::start(task).await,
         Work::Start(Effect::CleanUp) => abort::clean_up(task).await,
         Work::Start(effect) => failure::no_effect(task, effect).await,
         Work::Look { kind, gone } => look::look(task, kind, gone).await,
         Work::Restart => restart::run(task).await,
         Work::Power(target, timeout) => power::change(task, target, timeout).await,
         Work::TimedOut(kind) => failure::timed_out(task, kind).await,
+        Work::Inspected => crate::inspection::run(task).await,
+        Work::InspectTimedOut => inspect::timed_out(task).await,
         Work::PutAway => abort::clean_up(task).await,
     }
 }

@@ -6,6 +6,7 @@ use wrought_wire::state::ProvisionState;
 use crate::error::Error;
 use crate::flows::clean;
 use crate::flows::deploy;
+use crate::flows::inspect;
 use crate::flows::settle::settle;
 use crate::flows::tear_down;
 use crate::flows::verify;
@@ -26,6 +27,7 @@ pub(crate) async fn run(task: &mut Task) -> Result<(), Error> {
     );
     match state {
         ProvisionState::Verifying => verify::run(task).await,
+        ProvisionState::Inspecting => inspect::start(task).await,
         ProvisionState::Deleting => tear_down::run(task).await,
         ProvisionState::Deploying if steps::index(&task.node, Kind::Deploy).is_none() => {
             deploy::start(task).await

@@ -55,6 +55,7 @@ fn forget_instance(task: &mut Task) {
     }
     node.instance_info.clear();
     node.instance_uuid = None;
+    node.allocation_uuid = None;
     node.instance_name = None;
     internal::clear(
         node,

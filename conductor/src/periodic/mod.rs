@@ -13,6 +13,9 @@ pub(crate) mod pages;
 pub(crate) mod power_sync;
 mod timeouts;
 
+#[cfg(test)]
+pub(crate) use timeouts::check as check_timeouts;
+
 /// Seconds between two signs of life of the conductor.
 const KEEPALIVE: u64 = 10;
 /// Seconds that a heartbeat waits at most to be written.
@@ -23,6 +26,7 @@ enum Chore {
     Keepalive,
     Stamps,
     Timeouts,
+    Allocations,
     PowerSync,
 }
 
@@ -32,6 +36,7 @@ pub(crate) fn start(svc: &Arc<Service>) {
     every(svc, KEEPALIVE, Chore::Keepalive);
     every(svc, STAMPS, Chore::Stamps);
     every(svc, config.check_interval, Chore::Timeouts);
+    every(svc, config.check_interval, Chore::Allocations);
     every(svc, config.power_sync_interval, Chore::PowerSync);
 }
 
@@ -51,10 +56,19 @@ fn every(svc: &Arc<Service>, seconds: u64, chore: Chore) {
                 Chore::Keepalive => keepalive(&owner).await,
                 Chore::Stamps => stamps::flush(&owner).await,
                 Chore::Timeouts => timeouts::check(&owner).await,
+                Chore::Allocations => allocations(&owner).await,
                 Chore::PowerSync => power_sync::run(&owner).await,
             }
         }
     });
+}
+
+/// Goes on with allocations whose conductor died, or whose search an error of
+/// the database ended.
+async fn allocations(svc: &Arc<Service>) {
+    if let Err(error) = crate::allocations::take_up(svc).await {
+        tracing::warn!(err = %chain(&error), "waiting allocations not looked for");
+    }
 }
 
 async fn keepalive(svc: &Arc<Service>) {

@@ -57,27 +57,34 @@ async fn silent(svc: &Arc<Service>) {
     };
     let now = Timestamp::now();
     for node in waiting.iter().filter(|node| !node.reserved) {
-        let Some(kind) = Kind::of(node.provision_state) else {
-            continue;
+        let state = node.provision_state;
+        let (ending, limit) = match Kind::of(state) {
+            Some(kind) => {
+                // A loop may have ended with an error of the database.
+                svc.keep_watch(node.uuid);
+                (Work::TimedOut(kind), limit(svc, kind))
+            }
+            None if state == ProvisionState::InspectWait => (
+                Work::InspectTimedOut,
+                svc.config.conductor.inspection.timeout,
+            ),
+            None => continue,
         };
-        // A loop may have ended with an error of the database.
-        svc.keep_watch(node.uuid);
-        let overdue = node
-            .silence(now)
-            .is_some_and(|silence| is_too_long(svc, silence, kind));
-        if overdue && !node.maintenance {
-            work(svc, node.uuid, node.provision_state, Work::TimedOut(kind)).await;
+        let limit = Duration::from_secs(limit);
+        let overdue = node.silence(now).is_some_and(|silence| silence > limit);
+        if overdue && !limit.is_zero() && !node.maintenance {
+            work(svc, node.uuid, state, ending).await;
         }
     }
 }
 
-fn is_too_long(svc: &Service, silence: Duration, kind: Kind) -> bool {
+/// Seconds of silence that end waiting; 0: none do.
+fn limit(svc: &Service, kind: Kind) -> u64 {
     let config = &svc.config.conductor;
-    let limit = match kind {
+    match kind {
         Kind::Deploy => config.deploy_callback_timeout,
         Kind::Clean => config.clean_callback_timeout,
-    };
-    limit > 0 && silence > Duration::from_secs(limit)
+    }
 }
 
 async fn work(svc: &Arc<Service>, node: Uuid, state: ProvisionState, work: Work) {

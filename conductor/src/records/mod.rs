@@ -10,12 +10,16 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 use wrought_rpc::Record;
+use wrought_store::Allocation;
 use wrought_store::DeployTemplate;
+use wrought_store::InspectionRule;
 use wrought_store::Row;
 use wrought_store::Runbook;
 use wrought_store::node::Node;
 
+use crate::allocations;
 use crate::error::Error;
+use crate::inspection;
 use crate::nodes::taken;
 use crate::service::Service;
 use crate::task::Task;
@@ -43,6 +47,20 @@ trait Kept: Row {
     }
 }
 
+/// What else is done when one is made or deleted is in `allocations`.
+impl Kept for Allocation {}
+
+impl Kept for InspectionRule {
+    async fn allow(&self, _: &Service, _: Option<&Node>, deed: &Deed<Self>) -> Result<(), Error> {
+        match deed {
+            Deed::Delete => Ok(()),
+            Deed::Create | Deed::Update(_) => {
+                inspection::rules::check(self).map_err(Error::Invalid)
+            }
+        }
+    }
+}
+
 impl Kept for DeployTemplate {}
 
 impl Kept for Runbook {}
@@ -50,8 +68,10 @@ impl Kept for Runbook {}
 macro_rules! each {
     ($record:expr, $one:ident => $done:expr) => {
         match $record {
+            Record::Allocation($one) => $done,
             Record::Chassis($one) => $done,
             Record::DeployTemplate($one) => $done,
+            Record::InspectionRule($one) => $done,
             Record::Port($one) => $done,
             Record::Portgroup($one) => $done,
             Record::Runbook($one) => $done,
@@ -61,8 +81,12 @@ macro_rules! each {
     };
 }
 
-/// Stores a new record; gives it as it was stored.
+/// Stores a new record; gives it as it was stored. An allocation begins to
+/// look for its node.
 pub(crate) async fn create(svc: &Arc<Service>, record: Record) -> Result<Record, Error> {
+    if let Record::Allocation(allocation) = record {
+        return Ok(allocations::create(svc, allocation).await?.into());
+    }
     each!(record, one => Ok(write(svc, one, Deed::Create).await?.into()))
 }
 
@@ -74,8 +98,11 @@ pub(crate) async fn update(svc: &Arc<Service>, record: Record) -> Result<Record,
     })
 }
 
-/// Deletes a record.
+/// Deletes a record. An allocation frees its node.
 pub(crate) async fn destroy(svc: &Arc<Service>, record: Record) -> Result<(), Error> {
+    if let Record::Allocation(allocation) = record {
+        return allocations::destroy(svc, allocation.uuid).await;
+    }
     each!(record, one => write(svc, one, Deed::Delete).await.map(drop))
 }
 

@@ -2,9 +2,11 @@
 //! speaks the real protocol.
 
 mod agent;
+mod allocations;
 mod artefacts;
 mod crash;
 mod heartbeats;
+mod inspection;
 mod lease;
 mod life;
 mod lost_agent;

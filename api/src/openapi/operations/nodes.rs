@@ -73,6 +73,12 @@ pub(super) const OPERATIONS: &[Operation] = &[
         },
     ),
     get(
+        "/v1/nodes/{ident}/inventory",
+        since::INVENTORY,
+        "Shows what the last inspection found.",
+        Ref("Inventory"),
+    ),
+    get(
         "/v1/nodes/{ident}/states",
         1,
         "Shows the states of a node.",

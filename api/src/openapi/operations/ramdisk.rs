@@ -4,10 +4,13 @@ use super::super::operation::Operation;
 use super::super::operation::get;
 use super::super::operation::operation;
 use super::super::schema::Schema::Closed;
+use super::super::schema::Schema::Either;
 use super::super::schema::Schema::Nullable;
 use super::super::schema::Schema::Object;
 use super::super::schema::Schema::OneOf;
 use super::super::schema::Schema::Text;
+use super::super::schema::Schema::Uuid;
+use crate::version::since::CONTINUE_INSPECTION;
 use crate::version::since::RAMDISK;
 
 pub(super) const OPERATIONS: &[Operation] = &[
@@ -21,6 +24,28 @@ pub(super) const OPERATIONS: &[Operation] = &[
         },
     )
     .query(&[&[("addresses", RAMDISK), ("node_uuid", RAMDISK)]]),
+    operation(
+        "POST",
+        "/v1/continue_inspection",
+        CONTINUE_INSPECTION,
+        "Says what a ramdisk has found out about its machine.",
+    )
+    .query(&[&[("node_uuid", CONTINUE_INSPECTION)]])
+    .takes(Object)
+    .answers(
+        202,
+        Either(&[
+            Closed {
+                members: &[("node", Object), ("config", Object)],
+                required: &["node", "config"],
+            },
+            // To ramdisks that name no version.
+            Closed {
+                members: &[("uuid", Uuid)],
+                required: &["uuid"],
+            },
+        ]),
+    ),
     operation(
         "POST",
         "/v1/heartbeat/{ident}",

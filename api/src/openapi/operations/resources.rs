@@ -1,7 +1,9 @@
 //! Resources that are rows of one table, and what is beside their own paths.
 
+use wrought_store::Allocation;
 use wrought_store::Chassis;
 use wrought_store::DeployTemplate;
+use wrought_store::InspectionRule;
 use wrought_store::Port;
 use wrought_store::Portgroup;
 use wrought_store::Runbook;
@@ -20,11 +22,15 @@ use super::CHOICE;
 use super::FIELDS;
 use super::PAGE;
 use super::nodes::TRAITS;
+use crate::allocations;
+use crate::inspection_rules;
 use crate::nodes;
 use crate::portgroups;
 use crate::ports;
 use crate::query::Known;
 use crate::resource::Resource;
+use crate::version::since::ALLOCATIONS;
+use crate::version::since::INSPECTION_RULES;
 use crate::version::since::NESTED_PORTGROUPS;
 use crate::version::since::PORTGROUPS;
 use crate::version::since::VOLUME;
@@ -43,8 +49,18 @@ macro_rules! operations {
 /// Those of all such resources.
 pub(super) fn all() -> impl Iterator<Item = Operation> {
     [
+        operations!(
+            Allocation,
+            "Allocation",
+            &[allocations::FILTERS, PAGE, FIELDS]
+        ),
         operations!(Chassis, "Chassis", &[PAGE, CHOICE]),
         operations!(DeployTemplate, "DeployTemplate", &[PAGE, CHOICE]),
+        operations!(
+            InspectionRule,
+            "InspectionRule",
+            &[inspection_rules::FILTERS, PAGE, CHOICE]
+        ),
         operations!(Port, "Port", &[ports::FILTERS, PAGE, CHOICE]),
         operations!(Portgroup, "Portgroup", &[portgroups::FILTERS, PAGE, CHOICE]),
         operations!(Runbook, "Runbook", &[PAGE, CHOICE]),
@@ -78,7 +94,7 @@ fn five<R: Resource>(
         get("", since, "Shows one.", Ref(one))
             .query(&[FIELDS])
             .at(single.clone()),
-        patch("", since, "Changes one.", Ref(one)).at(single.clone()),
+        patch("", R::CHANGES, "Changes one.", Ref(one)).at(single.clone()),
         delete("", since, "Deletes one.").at(single),
     ]
 }
@@ -188,6 +204,23 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/runbooks/{ident}/traits/{trait}",
         112,
         "Removes a trait from a runbook.",
+    ),
+    get(
+        "/v1/nodes/{ident}/allocation",
+        ALLOCATIONS,
+        "Shows the allocation that has a node.",
+        Ref("Allocation"),
+    )
+    .query(&[FIELDS]),
+    delete(
+        "/v1/nodes/{ident}/allocation",
+        ALLOCATIONS,
+        "Deletes the allocation that has a node.",
+    ),
+    delete(
+        "/v1/inspection_rules",
+        INSPECTION_RULES,
+        "Deletes all inspection rules.",
     ),
     get("/v1/volume", VOLUME, "Names the two kinds.", VOLUMES),
     get(

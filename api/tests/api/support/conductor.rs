@@ -14,11 +14,13 @@ use wrought_rpc::BootDeviceSetting;
 use wrought_rpc::Conductor;
 use wrought_rpc::Driver;
 use wrought_rpc::Error;
+use wrought_rpc::Inspected;
 use wrought_rpc::Kind;
 use wrought_rpc::ProvisionRequest;
 use wrought_rpc::Record;
 use wrought_rpc::Result;
 use wrought_rpc::Validation;
+use wrought_store::Inventory;
 use wrought_store::Lease;
 use wrought_store::LockError;
 use wrought_store::Node;
@@ -55,8 +57,10 @@ fn from_store(error: wrought_store::Error) -> Error {
 macro_rules! each {
     ($record:expr, $one:ident => $done:expr) => {
         match $record {
+            Record::Allocation($one) => $done,
             Record::Chassis($one) => $done,
             Record::DeployTemplate($one) => $done,
+            Record::InspectionRule($one) => $done,
             Record::Port($one) => $done,
             Record::Portgroup($one) => $done,
             Record::Runbook($one) => $done,
@@ -226,6 +230,21 @@ impl Conductor for Fake {
         let config =
             json!({"heartbeat_timeout": 300, "agent_token": "fresh", "agent_token_required": true});
         Ok(config.as_object().cloned().unwrap_or_default())
+    }
+
+    async fn continue_inspection(&self, node: Option<Uuid>, found: Inventory) -> Result<Inspected> {
+        let uuid = match node {
+            Some(uuid) => uuid,
+            None => super::A
+                .parse()
+                .map_err(|_| Error::new(Kind::Internal, "no node A"))?,
+        };
+        let read = self.store.node_by_uuid(uuid).await.map_err(from_store)?;
+        let node = read.ok_or_else(|| Error::new(Kind::NotFound, "no such node"))?;
+        let stored = self.store.save_inventory(uuid, &found).await;
+        stored.map_err(from_store)?;
+        let config = self.lookup(uuid).await?;
+        Ok(Inspected { node, config })
     }
 
     async fn create_record(&self, record: Record) -> Result<Record> {

@@ -1,0 +1,104 @@
+//! Taking in what a ramdisk found. Nobody has to authenticate here: only nodes
+//! that wait for it are found, and what comes is bounded by the API.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use uuid::Uuid;
+use wrought_rpc::Inspected;
+use wrought_store::Inventory;
+use wrought_store::node::Node;
+use wrought_wire::secret::MASK;
+use wrought_wire::state::ProvisionState;
+
+use super::find;
+use crate::error::Error;
+use crate::flows;
+use crate::flows::Work;
+use crate::heartbeat;
+use crate::internal;
+use crate::machine::Event;
+use crate::nodes;
+use crate::service::Service;
+use crate::task::Task;
+use crate::task::store;
+use crate::token;
+
+/// How long the ramdisk's request waits for the node's lock; it comes again by
+/// itself.
+const SHORT: Duration = Duration::from_millis(500);
+
+/// Stores what was found and goes on with the inspection in the background.
+pub(crate) async fn continue_inspection(
+    svc: &Arc<Service>,
+    named: Option<Uuid>,
+    mut found: Inventory,
+) -> Result<Inspected, Error> {
+    let permit = svc.permit()?;
+    let node = match find::node(svc, named, &found).await? {
+        Some(node) => node,
+        None => discover(svc, named, &mut found).await?,
+    };
+    let mut task = Task::take(svc, node, SHORT).await?;
+    match accept(&mut task, &found).await {
+        Ok(inspected) => {
+            flows::spawn(svc, task, Work::Inspected, permit);
+            Ok(inspected)
+        }
+        Err(error) => {
+            task.release().await;
+            Err(error)
+        }
+    }
+}
+
+async fn accept(task: &mut Task, found: &Inventory) -> Result<Inspected, Error> {
+    let svc = Arc::clone(&task.svc);
+    let state = task.node.provision_state;
+    let discovered = state == ProvisionState::Enroll && internal::is_discovered(&task.node);
+    if state != ProvisionState::InspectWait && !discovered {
+        return Err(find::missing());
+    }
+    let saved = svc.store.save_inventory(task.node.uuid, found).await;
+    saved.map_err(store("store an inventory"))?;
+    internal::set(&mut task.node, internal::INSPECTED, true);
+    let token = match internal::text(&task.node, internal::AGENT_TOKEN) {
+        Some(_) => MASK.to_owned(),
+        None => {
+            let token = token::random();
+            internal::set(&mut task.node, internal::AGENT_TOKEN, &token);
+            token
+        }
+    };
+    if discovered {
+        task.save().await?;
+    } else {
+        task.transition(Event::Resume, None).await?;
+    }
+    Ok(Inspected {
+        config: heartbeat::config(&svc, &task.node, &token),
+        node: task.node.clone(),
+    })
+}
+
+/// Makes a node for a machine that nobody knows, where that is switched on.
+async fn discover(
+    svc: &Arc<Service>,
+    named: Option<Uuid>,
+    found: &mut Inventory,
+) -> Result<Uuid, Error> {
+    let Some(driver) = &svc.config.conductor.inspection.discovery_driver else {
+        return Err(find::missing());
+    };
+    if named.is_some() || find::is_known(svc, found).await? {
+        return Err(find::missing());
+    }
+    let mut node = Node::new(driver);
+    internal::set(&mut node, internal::DISCOVERED, true);
+    let node = nodes::create(svc, node).await?;
+    found
+        .plugin_data
+        .insert("auto_discovered".to_owned(), true.into());
+    tracing::info!(node = %node.uuid, driver, "unknown machine enrolled");
+    Ok(node.uuid)
+}
