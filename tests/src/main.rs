@@ -17,6 +17,7 @@ use wrought_tests::demo::Boot;
 use wrought_tests::demo::Plan;
 use wrought_tests::netns;
 use wrought_tests::netns::HostPort;
+use wrought_tests::postgres;
 use wrought_tests::qemu::Firmware;
 use wrought_tests::runner;
 use wrought_tests::scenarios;
@@ -53,6 +54,17 @@ enum Command {
         part: Part,
         /// To what.
         file: PathBuf,
+    },
+    /// Runs a program beside a PostgreSQL server, the folder of whose socket is
+    /// in its environment.
+    #[command(hide = true)]
+    Postgres {
+        /// The name of the variable.
+        #[arg(long)]
+        variable: String,
+        /// The program with its arguments.
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        program: Vec<String>,
     },
     /// Runs one scenario in this process.
     #[command(hide = true)]
@@ -150,6 +162,15 @@ fn run(command: Command) -> Result<ExitCode> {
             block_on(async move { bench::run(options.kind).await.map(|()| ExitCode::SUCCESS) })
         }
         Command::Part { part, file } => bench::part::run(part, &file).map(|()| ExitCode::SUCCESS),
+        Command::Postgres { variable, program } => block_on(async move {
+            let (program, arguments) = program.split_first().context("no program")?;
+            let passed = postgres::with(&variable, program, arguments).await?;
+            Ok(if passed {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            })
+        }),
         Command::Scenario { name } => {
             let port = HostPort::bind(0)?;
             let scenario = scenarios::find(&name)?;

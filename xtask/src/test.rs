@@ -77,10 +77,17 @@ pub(crate) fn main(args: &[String]) -> Result<()> {
     }
     if extent == Extent::All && filter.is_none_or(|filter| filter == "postgresql") {
         stages.stage("postgresql", || {
-            let line = ["test", "-p", "wrought-store", "--lib", "--quiet"];
-            run(cargo()
-                .args(line)
-                .args(["--", "--ignored", "all_tests_pass_on_postgresql_too"]))
+            run(cargo().args(["build", "--quiet", "-p", "wrought-tests"]))?;
+            harness::start(&[
+                "postgres",
+                "--variable=WROUGHT_STORE_TEST_POSTGRES",
+                "cargo",
+                "test",
+                "--quiet",
+                "-p",
+                "wrought-store",
+                "--lib",
+            ])
         })?;
     }
     if extent == Extent::All && filter.is_none_or(|filter| filter == "fuzz") {

@@ -1,6 +1,6 @@
 //! Sample rows for tests.
 
-mod postgres;
+use std::process::Command;
 
 use uuid::Uuid;
 
@@ -8,13 +8,23 @@ use crate::Node;
 use crate::Port;
 use crate::Store;
 
-/// An empty database: in memory, or one of its own on the PostgreSQL server
-/// that [`postgres`] has started for a second run of all tests.
+/// Tells a second run of all tests where a PostgreSQL server has its socket;
+/// `cargo xtask test --all postgresql` starts one and makes that run.
+const SERVER: &str = "WROUGHT_STORE_TEST_POSTGRES";
+
+/// An empty database: in memory, or one of its own on the server.
 pub(crate) async fn store() -> Store {
-    match std::env::var(postgres::SERVER) {
-        Ok(server) => postgres::database(&server).await,
-        Err(_) => Store::open("sqlite::memory:").await.unwrap(),
-    }
+    let Ok(server) = std::env::var(SERVER) else {
+        return Store::open("sqlite::memory:").await.unwrap();
+    };
+    let name = format!("t{}", Uuid::new_v4().simple());
+    let made = Command::new("createdb")
+        .args(["-h", &server, "-U", "wrought", &name])
+        .status()
+        .unwrap();
+    assert!(made.success(), "createdb: {made}");
+    let url = format!("postgres://wrought@localhost/{name}?host={server}");
+    Store::open(&url).await.unwrap()
 }
 
 /// A bare node with that name.

@@ -1,7 +1,8 @@
 //! `bench api`: requests per second, times of answers and memory of `wrought
-//! serve` with SQLite, beside a real Ironic in the same run: plain HTTP on
+//! serve`. With SQLite, beside a real Ironic in the same run: plain HTTP on
 //! loopback, no authentication, the same clients, each figure of the one and
-//! the other taken in turn.
+//! the other taken in turn. With PostgreSQL alone: a server of this run that
+//! commits as durably as SQLite does.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use crate::fleet::Agent;
 use crate::fleet::commands::Commands;
 use crate::fleet::copies;
 use crate::fleet::join::join;
+use crate::postgres::Postgres;
 
 /// Nodes that go to `clean wait` by the protocol alone; the others are copies
 /// of them, since a real Ironic needs seconds for each.
@@ -38,7 +40,12 @@ const JOINED: usize = 4;
 /// Nodes in `clean wait` at which everything is measured beside Ironic.
 const SMALL: usize = 100;
 /// Fleets, and whether a real Ironic is made as large.
-const FLEETS: [(usize, bool); 3] = [(SMALL, true), (1_000, true), (10_000, false)];
+const FLEETS: [(usize, bool); 4] = [
+    (SMALL, true),
+    (1_000, true),
+    (10_000, false),
+    (100_000, false),
+];
 /// Concurrent clients.
 const CLIENTS: [usize; 3] = [1, 8, 32];
 /// Nodes at rest, which can be patched.
@@ -97,21 +104,51 @@ struct Side {
     resting: Vec<String>,
 }
 
+/// Options of `bench api`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Options {
+    /// One JSON object instead of a table.
+    #[arg(long)]
+    pub json: bool,
+    /// The database of our server.
+    #[arg(long, value_enum, default_value = "sqlite")]
+    pub database: Database,
+    /// Fleets of at most so many nodes.
+    #[arg(long, default_value_t = usize::MAX, hide_default_value = true)]
+    pub nodes: usize,
+}
+
+/// What our server keeps its nodes in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Database {
+    /// A file.
+    Sqlite,
+    /// A server of its own, beside no Ironic.
+    Postgresql,
+}
+
 /// Both servers; Ironic where it is installed.
 struct Sides {
     commands: Commands,
     wrought: Wrought,
+    /// The URL of our server's database.
+    database: String,
+    postgres: Option<Postgres>,
     ours: Side,
     ironic: Option<(Ironic, Side)>,
 }
 
 /// Starts the servers and measures.
-pub async fn run(work: &Path, server: &Path, venv: &Path) -> Result<Value> {
-    let mut sides = Sides::start(work, server, venv).await?;
+pub async fn run(work: &Path, server: &Path, venv: &Path, options: &Options) -> Result<Value> {
+    let mut sides = Sides::start(work, server, venv, options.database).await?;
     let idle = sides.rss()?;
     sides.join().await?;
     let (mut rows, mut memory) = (Vec::new(), Vec::new());
     for (fleet, beside) in FLEETS {
+        if fleet > options.nodes {
+            continue;
+        }
+        let beside = beside && sides.ironic.is_some();
         sides.grow(fleet, beside).await?;
         for kind in KINDS {
             if !kind.suits(fleet, beside) {
@@ -132,8 +169,12 @@ pub async fn run(work: &Path, server: &Path, venv: &Path) -> Result<Value> {
     let version = sides.ironic.as_ref().map(|(ironic, _)| ironic.version());
     let ratios = ratios(&rows);
     sides.stop().await;
+    let sides_database = match options.database {
+        Database::Sqlite => "sqlite",
+        Database::Postgresql => "postgresql",
+    };
     Ok(json!({
-        "bench": "api", "runs": RUNS, "seconds_of_a_run": RUN.as_secs_f64(),
+        "bench": "api", "database": sides_database, "runs": RUNS, "seconds_of_a_run": RUN.as_secs_f64(),
         "ironic": version, "idle": idle, "memory": memory, "rows": rows, "ratios": ratios,
     }))
 }
@@ -208,12 +249,26 @@ impl Side {
 }
 
 impl Sides {
-    async fn start(work: &Path, server: &Path, venv: &Path) -> Result<Self> {
+    async fn start(work: &Path, server: &Path, venv: &Path, kind: Database) -> Result<Self> {
         let commands = Commands::start(false).await?;
-        let mut wrought = Wrought::new(server, work, false)?;
+        let postgres = match kind {
+            Database::Sqlite => None,
+            Database::Postgresql => Some(Postgres::start(true).await?),
+        };
+        let mut more = "auth = \"none\"\n".to_owned();
+        let mut database = None;
+        if let Some(postgres) = &postgres {
+            let url = postgres.database("bench").await?;
+            more += &format!("database = {url:?}\n");
+            database = Some(url);
+        }
+        let mut wrought = Wrought::configured(server, work, false, &more)?;
+        let database = database.unwrap_or_else(|| wrought.database());
         wrought.start().await?;
         let ours = Side::new(wrought.target()?, wrought.api()?);
-        let ironic = if ironic::installed(venv).is_some() {
+        let ironic = if kind == Database::Postgresql {
+            None
+        } else if ironic::installed(venv).is_some() {
             let mut ironic = Ironic::new(venv, &work.join("ironic")).await?;
             ironic.start().await?;
             let side = Side::new(ironic.target(), ironic.api()?);
@@ -225,6 +280,8 @@ impl Sides {
         Ok(Self {
             commands,
             wrought,
+            database,
+            postgres,
             ours,
             ironic,
         })
@@ -243,8 +300,7 @@ impl Sides {
         let lacking = fleet.saturating_sub(self.ours.agents.len());
         if lacking > 0 {
             self.wrought.stop().await;
-            let database = self.wrought.database();
-            let more = more(&database, &self.ours, &self.commands, lacking).await?;
+            let more = more(&self.database, &self.ours, &self.commands, lacking).await?;
             self.ours.agents.extend(more);
             self.wrought.start().await?;
         }
@@ -307,11 +363,14 @@ impl Sides {
         if let Some((mut ironic, _)) = self.ironic {
             ironic.stop().await;
         }
+        if let Some(postgres) = self.postgres {
+            postgres.stop().await;
+        }
     }
 }
 
 async fn more(
-    database: &Path,
+    database: &str,
     side: &Side,
     commands: &Commands,
     count: usize,

@@ -139,8 +139,8 @@ impl Ironic {
     }
 
     /// Its database.
-    pub fn database(&self) -> PathBuf {
-        self.work.join("ironic.sqlite")
+    pub fn database(&self) -> String {
+        format!("sqlite:{}", self.work.join("ironic.sqlite").display())
     }
 
     /// The version of the installed package.

@@ -28,17 +28,9 @@ pub enum Kind {
     /// The data path against what one would type without it.
     Image(image::Options),
     /// The server: requests per second, memory.
-    Api(Plain),
+    Api(api::Options),
     /// One conductor with thousands of nodes whose agents call in.
     Scale(scale::Options),
-}
-
-/// Options of a benchmark that has no others.
-#[derive(Debug, Clone, clap::Args)]
-pub struct Plain {
-    /// One JSON object instead of a table.
-    #[arg(long)]
-    json: bool,
 }
 
 /// Measures and prints.
@@ -52,7 +44,7 @@ pub async fn run(kind: Kind) -> Result<()> {
             let server = binaries(&paths)?.join("release/wrought");
             let server = existing(server, "cargo xtask bench api")?;
             let ironic = paths.root.join("target/tools/ironic");
-            let found = api::run(work.path(), &server, &ironic).await?;
+            let found = api::run(work.path(), &server, &ironic, &options).await?;
             show(&found, options.json, api::print);
             Ok(())
         }

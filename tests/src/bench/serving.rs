@@ -168,6 +168,12 @@ pub struct Wrought {
 impl Wrought {
     /// Prepares a server whose files are in `work`; nothing is started yet.
     pub fn new(binary: &Path, work: &Path, https: bool) -> Result<Self> {
+        Self::configured(binary, work, https, "auth = \"none\"\n")
+    }
+
+    /// The same with more lines of configuration, of which one says who is let
+    /// in.
+    pub fn configured(binary: &Path, work: &Path, https: bool, more: &str) -> Result<Self> {
         let wrought = Self {
             binary: binary.to_owned(),
             work: work.to_owned(),
@@ -177,7 +183,7 @@ impl Wrought {
         };
         // The simulated agents of a comparison over plain HTTP have no TLS.
         let config = format!(
-            "listen = \"{}\"\nhttp = {}\nauth = \"none\"\nstate_dir = {:?}\n\
+            "listen = \"{}\"\nhttp = {}\nstate_dir = {:?}\n{more}\
              [conductor]\nrequire_agent_tls = {https}\n",
             wrought.address,
             !https,
@@ -240,9 +246,9 @@ impl Wrought {
         Ok(Target { address, tls })
     }
 
-    /// Its database.
-    pub fn database(&self) -> PathBuf {
-        self.work.join("state/wrought.db")
+    /// The URL of its SQLite database.
+    pub fn database(&self) -> String {
+        format!("sqlite:{}", self.work.join("state/wrought.db").display())
     }
 }
 

@@ -1,39 +1,43 @@
-//! More nodes in the state of one: copies of its row in the SQLite database of
-//! a stopped server, ours or a real Ironic's, each with a UUID, name, token
+//! More nodes in the state of one: copies of its row in the database of a
+//! stopped server, ours or a real Ironic's, each with a UUID, name, token
 //! and callback URL of its own. It is the only way to thousands of waiting
 //! nodes within seconds; the first node came there by itself.
-
-use std::path::Path;
 
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::ensure;
-use sqlx::ConnectOptions;
+use sqlx::AnyConnection;
 use sqlx::Connection;
-use sqlx::sqlite::SqliteConnectOptions;
 use uuid::Uuid;
 
 use super::Agent;
 use super::commands::Commands;
 
-/// Adds `count` copies of the node of `model`; gives their agents, which are
-/// at the model's step already.
+/// Names of the columns, in SQLite and in PostgreSQL.
+const COLUMNS: [&str; 2] = [
+    "SELECT name FROM pragma_table_info('nodes') WHERE name <> 'id'",
+    "SELECT CAST(column_name AS TEXT) FROM information_schema.columns \
+     WHERE table_name = 'nodes' AND column_name <> 'id' ORDER BY ordinal_position",
+];
+
+/// Adds `count` copies of the node of `model` in the database with that URL;
+/// gives their agents, which are at the model's step already.
 pub async fn copy(
-    database: &Path,
+    database: &str,
     model: &Agent,
     commands: &Commands,
     count: usize,
 ) -> Result<Vec<Agent>> {
-    let mut db = SqliteConnectOptions::new()
-        .filename(database)
-        .disable_statement_logging()
-        .connect()
+    sqlx::any::install_default_drivers();
+    let mut db = AnyConnection::connect(database)
         .await
-        .with_context(|| format!("opening {}", database.display()))?;
-    let columns: Vec<String> =
-        sqlx::query_scalar("SELECT name FROM pragma_table_info('nodes') WHERE name <> 'id'")
-            .fetch_all(&mut db)
-            .await?;
+        .with_context(|| format!("opening {database}"))?;
+    let [sqlite, postgres] = COLUMNS;
+    let names = match database.starts_with("sqlite") {
+        true => sqlite,
+        false => postgres,
+    };
+    let columns: Vec<String> = sqlx::query_scalar(names).fetch_all(&mut db).await?;
     let names = columns.join(", ");
     let values: Vec<&str> = columns
         .iter()
