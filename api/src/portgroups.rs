@@ -28,7 +28,6 @@ use crate::resource::Resource;
 use crate::resource::nested;
 use crate::routes::Routes;
 use crate::value::Noun;
-use crate::version::since::CONDUCTOR_GROUPS;
 use crate::version::since::NESTED_PORTGROUPS;
 use crate::version::since::PORTGROUPS;
 
@@ -36,7 +35,7 @@ pub(crate) const FILTERS: &[Known] = &[
     ("node", PORTGROUPS),
     ("address", PORTGROUPS),
     ("shard", 106),
-    ("conductor_groups", CONDUCTOR_GROUPS),
+    ("conductor_groups", PORTGROUPS),
 ];
 
 impl Resource for Portgroup {

@@ -108,8 +108,6 @@ pub(crate) mod since {
     pub(crate) const INSPECTION_RULES: u16 = 96;
     /// `~0` and `~1` in patch paths.
     pub(crate) const PATCH_ESCAPES: u16 = 98;
-    /// Ports and portgroups by conductor group.
-    pub(crate) const CONDUCTOR_GROUPS: u16 = 99;
     /// Ports of virtual switches are withdrawn.
     pub(crate) const NO_VTEP: u16 = 105;
     /// `X-OpenStack-Request-Id`.

@@ -146,7 +146,7 @@ pub(crate) fn check_version(context: &Context, name: &str) -> Result<()> {
 
 /// As [`fields::requested`].
 pub(crate) fn requested(query: &Query, context: &Context) -> Result<Option<Vec<&'static str>>> {
-    fields::requested(FIELDS, query, context)
+    fields::requested(FIELDS, query, |name| check_version(context, name))
 }
 
 #[cfg(test)]

@@ -112,11 +112,12 @@ async fn chosen(
     uri: &Uri,
     place: &Place<'_>,
 ) -> Result<Response> {
-    let query = read(
-        uri,
-        context,
-        &[("fields", since::FIELDS), ("detail", since::DETAIL)],
-    )?;
+    let mut choice = vec![("fields", since::FIELDS)];
+    // Before there was one, it is an argument like any unknown one.
+    if context.has(since::DETAIL) {
+        choice.push(("detail", since::DETAIL));
+    }
+    let query = read(uri, context, &choice)?;
     let detail = query.bool("detail")?.unwrap_or(false);
     let requested = fields::requested(&query, context)?;
     match (detail, requested) {

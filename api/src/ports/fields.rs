@@ -60,7 +60,7 @@ impl Resource for Port {
         "pxe_enabled",
         "vendor",
     ];
-    const NAMES: Option<u16> = Some(since::PORT_NAMES);
+    const NAMES: Option<u16> = Some(1);
     const REQUIRED: &'static [&'static str] = &["node_uuid", "address"];
 
     fn get(&self, field: &str) -> Value {
@@ -113,7 +113,7 @@ impl Resource for Port {
         Ok(())
     }
 
-    fn settle(&mut self, before: Option<&Self>, context: &Context) -> Result<()> {
+    fn settle(&mut self, _: Option<&Self>, _: &Context) -> Result<()> {
         let has = |key: &str| self.local_link_connection.contains_key(key);
         if self.is_smartnic && !(has("hostname") && has("port_id")) {
             return Err(Self::NOUN.bad(
@@ -121,16 +121,18 @@ impl Resource for Port {
                 "a smart NIC needs hostname and port_id",
             ));
         }
-        let grouped = |before: &Self| {
-            before.portgroup_uuid.is_some() && before.physical_network != self.physical_network
-        };
-        if context.has(GROUP_NETWORK) && before.is_some_and(grouped) {
-            return Err(Self::NOUN.bad(
-                "physical_network",
-                "cannot be changed while the port belongs to a portgroup",
-            ));
-        }
         Ok(())
+    }
+
+    fn may_patch(&self, field: &str, context: &Context) -> Result<()> {
+        match self.portgroup_uuid {
+            Some(_) if field == "physical_network" && context.has(GROUP_NETWORK) => Err(Self::NOUN
+                .bad(
+                    field,
+                    "cannot be changed while the port belongs to a portgroup",
+                )),
+            _ => Ok(()),
+        }
     }
 
     fn inspected_with(&self) -> Option<Uuid> {

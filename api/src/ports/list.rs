@@ -26,8 +26,8 @@ pub(crate) const FILTERS: &[Known] = &[
     ("address", 1),
     ("portgroup", since::NESTED_PORTGROUPS),
     ("shard", since::SHARDS),
-    ("description_contains", 97),
-    ("conductor_groups", since::CONDUCTOR_GROUPS),
+    ("description_contains", 1),
+    ("conductor_groups", 1),
 ];
 
 /// `GET /v1/ports`.

@@ -19,7 +19,6 @@ use crate::body;
 use crate::context::Context;
 use crate::error::ApiError;
 use crate::error::Result;
-use crate::fields;
 use crate::links;
 use crate::patch::Patch;
 use crate::query::Query;
@@ -41,7 +40,7 @@ pub(crate) fn parse<R: Resource>(mut given: Map<String, Value>, context: &Contex
         )));
     }
     for key in given.keys() {
-        fields::check_version(R::FIELDS, context, key)?;
+        R::check_version(context, key)?;
     }
     let mut required = R::REQUIRED.iter();
     if let Some(field) = required.find(|field| !given.contains_key(**field)) {
@@ -94,7 +93,7 @@ pub(super) async fn read_patch<R: Resource>(request: Request, context: &Context)
                 R::CHANGEABLE.join(", ")
             )));
         }
-        fields::check_version(R::FIELDS, context, root)?;
+        R::check_version(context, root)?;
     }
     Ok(patch)
 }
@@ -108,6 +107,7 @@ pub(super) fn apply<R: Resource>(one: &mut R, patch: &Patch, context: &Context) 
         .collect();
     patch.apply(&mut document)?;
     for root in patch.roots() {
+        before.may_patch(root, context)?;
         let value = document.remove(root).unwrap_or_default();
         if value.is_null() && R::KEPT.contains(&root) {
             return Err(R::NOUN.bad(root, "is mandatory and cannot be removed"));

@@ -14,7 +14,6 @@ use crate::ApiState;
 use crate::context::Context;
 use crate::error::ApiError;
 use crate::error::Result;
-use crate::fields;
 use crate::paging;
 use crate::paging::Paging;
 use crate::query::Known;
@@ -46,15 +45,16 @@ impl Listing {
         if !detail {
             known.push(("fields", since::FIELDS));
         }
-        if !detail && !R::BRIEF.is_empty() {
+        // Before there was one, it is an argument like any unknown one.
+        if !detail && !R::BRIEF.is_empty() && context.has(R::DETAIL) {
             known.push(("detail", R::DETAIL));
         }
         let query = Query::read(uri, context, &known)?;
         let mut paging = Paging::read(&query)?;
         if let Some(key) = &paging.sort_key {
-            fields::check_version(R::FIELDS, context, key)?;
+            R::check_version(context, key)?;
         }
-        let requested = fields::requested(R::FIELDS, &query, context)?;
+        let requested = R::requested(&query, context)?;
         detail |= query.bool("detail")?.unwrap_or(false);
         let fields = match (detail, requested) {
             (true, Some(_)) => {

@@ -33,8 +33,10 @@ use crate::ApiState;
 use crate::context::Context;
 use crate::error::ApiError;
 use crate::error::Result;
+use crate::fields;
 use crate::fields::Field;
 use crate::links;
+use crate::query::Query;
 use crate::routes::Routes;
 use crate::time;
 use crate::value::Noun;
@@ -87,6 +89,11 @@ pub(crate) trait Resource:
     fn settle(&mut self, _before: Option<&Self>, _: &Context) -> Result<()> {
         Ok(())
     }
+    /// Whether a patch may touch a field as things stand, if only to say what
+    /// is there already.
+    fn may_patch(&self, _field: &str, _: &Context) -> Result<()> {
+        Ok(())
+    }
     /// The value of a field as it is shown.
     fn show(&self, field: &str) -> Value {
         self.get(field)
@@ -98,6 +105,16 @@ pub(crate) trait Resource:
     /// The node that must not be under inspection when it is changed.
     fn inspected_with(&self) -> Option<Uuid> {
         None
+    }
+
+    /// Fails for a field that is newer than the request's version.
+    fn check_version(context: &Context, field: &str) -> Result<()> {
+        fields::check_version(Self::FIELDS, context, field)
+    }
+    /// Fields to show: those asked for by `?fields=`, else none.
+    fn requested(query: &Query, context: &Context) -> Result<Option<Vec<&'static str>>> {
+        let check = |field: &str| Self::check_version(context, field);
+        fields::requested(Self::FIELDS, query, check)
     }
 
     /// What is not there below the version that has it.

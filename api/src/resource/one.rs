@@ -18,7 +18,6 @@ use super::shown;
 use crate::ApiState;
 use crate::context::Context;
 use crate::error::Result;
-use crate::fields;
 use crate::nodes;
 use crate::query::Query;
 use crate::version::since;
@@ -44,7 +43,7 @@ pub(crate) async fn show<R: Resource>(
 ) -> Result<Json<Value>> {
     R::gate(&context, false)?;
     let query = Query::read(&uri, &context, &[("fields", since::FIELDS)])?;
-    let fields = fields::requested(R::FIELDS, &query, &context)?;
+    let fields = R::requested(&query, &context)?;
     let one: R = find(&state, &context, &ident).await?;
     Ok(Json(shown(&one, fields.as_deref(), &context)))
 }

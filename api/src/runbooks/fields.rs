@@ -8,6 +8,7 @@ use wrought_store::runbook::RunbookStep;
 use crate::context::Context;
 use crate::error::ApiError;
 use crate::error::Result;
+use crate::fields;
 use crate::fields::Field;
 use crate::mask;
 use crate::resource::Resource;
@@ -102,6 +103,16 @@ impl Resource for Runbook {
                 Ok(())
             }
             _ => Err(Self::NOUN.bad("owner", "a public runbook has no owner")),
+        }
+    }
+
+    /// What a version does not have yet is no field of it at all.
+    fn check_version(context: &Context, field: &str) -> Result<()> {
+        match fields::find(Self::FIELDS, field) {
+            Some((field, since)) if !context.has(since) => Err(Self::NOUN.schema(&format!(
+                "Additional properties are not allowed ('{field}' was unexpected): it needs API version 1.{since} or later"
+            ))),
+            _ => Ok(()),
         }
     }
 

@@ -38,7 +38,7 @@ pub(super) async fn replace(
     Path(ident): Path<String>,
     request: Request,
 ) -> Result<StatusCode> {
-    context.writable(RUNBOOK_TRAITS)?;
+    context.endpoint(RUNBOOK_TRAITS)?;
     let wanted = traits::read(request).await?;
     store(&state, &context, &ident, |_| wanted.clone()).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -50,7 +50,7 @@ pub(super) async fn clear(
     context: Context,
     Path(ident): Path<String>,
 ) -> Result<StatusCode> {
-    context.writable(RUNBOOK_TRAITS)?;
+    context.endpoint(RUNBOOK_TRAITS)?;
     store(&state, &context, &ident, |_| Vec::new()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -62,7 +62,7 @@ pub(super) async fn add(
     Path((ident, name)): Path<(String, String)>,
     request: Request,
 ) -> Result<Response> {
-    context.writable(RUNBOOK_TRAITS)?;
+    context.endpoint(RUNBOOK_TRAITS)?;
     traits::no_body(request).await?;
     traits::check(&name)?;
     let runbook = store(&state, &context, &ident, |runbook| {
@@ -84,7 +84,7 @@ pub(super) async fn remove(
     context: Context,
     Path((ident, name)): Path<(String, String)>,
 ) -> Result<StatusCode> {
-    context.writable(RUNBOOK_TRAITS)?;
+    context.endpoint(RUNBOOK_TRAITS)?;
     store(&state, &context, &ident, |runbook| {
         let traits = runbook.traits.iter();
         traits.filter(|other| **other != name).cloned().collect()

@@ -138,7 +138,8 @@ async fn versions() {
         ("GET", "/v1/portgroups", 200),
         ("GET", &nested, 404),
         ("GET", &ports, 404),
-        ("GET", "/v1/portgroups?conductor_groups=x", 406),
+        ("GET", "/v1/portgroups?conductor_groups=x", 200),
+        ("GET", "/v1/portgroups?detail=true", 400),
         ("GET", "/v1/portgroups?shard=x", 406),
         ("GET", "/v1/portgroups?fields=mode", 406),
     ];
@@ -183,6 +184,8 @@ async fn ports_in_a_portgroup() {
     // From 1.102 on the physical network is the group's.
     let network = set("physical_network", json!("physnet"));
     assert_eq!(api.patch(PORT, network.clone()).await.status, 400);
+    let same = set("physical_network", Value::Null);
+    assert_eq!(api.patch(PORT, same).await.status, 400);
     assert_eq!(api.call("1.101", "PATCH", PORT, network).await.status, 200);
     let loose = set("available_for_dynamic_portgroup", json!(false));
     let loose = api.patch(PORT, loose).await.json();

@@ -93,10 +93,15 @@ async fn traits_of_a_runbook() {
     );
     assert_eq!(api.delete(&traits).await.status, 204);
     assert_eq!(list().await, json!([]));
-    let requests = [("GET", traits.as_str(), 404), ("PUT", traits.as_str(), 405)];
+    let requests = [("GET", traits.as_str(), 404), ("PUT", traits.as_str(), 404)];
     api.statuses("1.111", &requests).await;
     let old = api.call("1.111", "GET", "/v1/runbooks/CUSTOM_GOLD", Value::Null);
     assert_eq!(old.await.json().get("traits"), None);
+    let requests = [
+        ("GET", "/v1/runbooks?fields=traits", 400),
+        ("GET", "/v1/runbooks?fields=name", 200),
+    ];
+    api.statuses("1.111", &requests).await;
     let requests = [
         ("GET", "/v1/runbooks", 404),
         ("POST", "/v1/runbooks", 405),
