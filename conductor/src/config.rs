@@ -115,6 +115,9 @@ pub struct Conductor {
     pub default_boot_mode: String,
     /// Whether an agent's certificate and `https` are required.
     pub require_agent_tls: bool,
+    /// Whether agents accept an MD5 as the checksum of an image, as those of
+    /// Ironic do by default.
+    pub allow_md5_checksum: bool,
     /// Inspection.
     pub inspection: Inspection,
 }
@@ -138,6 +141,7 @@ impl Default for Conductor {
             step_recoveries: 2,
             default_boot_mode: "uefi".to_owned(),
             require_agent_tls: true,
+            allow_md5_checksum: true,
             inspection: Inspection::default(),
         }
     }

@@ -224,7 +224,7 @@ pub(crate) fn config(svc: &Service, node: &Node, token: &str) -> Map<String, Val
         },
         "agent_token": token,
         "agent_token_required": true,
-        "agent_md5_checksum_enable": true,
+        "agent_md5_checksum_enable": svc.config.conductor.allow_md5_checksum,
         "disable_deep_image_inspection": false,
         "permitted_image_formats": FORMATS,
         "agent_skip_bmc_detect": redfish,
