@@ -7,6 +7,7 @@ pub(crate) mod ironic;
 mod python;
 pub(crate) mod real_agent;
 mod rust;
+mod schemathesis;
 
 use anyhow::Result;
 
@@ -85,6 +86,7 @@ pub(crate) fn main(args: &[String]) -> Result<()> {
     rust.check()?;
     if all {
         fuzz::install()?;
+        schemathesis::install()?;
     }
     println!("everything is set up");
     Ok(())

@@ -9,6 +9,7 @@ mod leftovers;
 mod machines;
 mod nothing;
 mod openstack;
+mod schemathesis;
 mod sushy;
 
 use std::process::ExitCode;
@@ -134,6 +135,14 @@ pub const SCENARIOS: &[Scenario] = &[
         leftovers::sigkill,
         5,
         "nothing stays of a killed world",
+        world = false
+    ),
+    scenario!(
+        "schemathesis",
+        schemathesis::requests,
+        30,
+        "10,000 requests made of the OpenAPI document",
+        slow = true,
         world = false
     ),
     scenario!(
