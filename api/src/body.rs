@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::body::Bytes;
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_LENGTH;
 use hyper::body::Body as _;
@@ -29,6 +30,11 @@ pub(crate) async fn maybe_json(
     body: Body,
     limit: usize,
 ) -> Result<Option<Value>> {
+    parse(&bytes(headers, body, limit).await?)
+}
+
+/// Reads a body of at most `limit` bytes.
+pub(crate) async fn bytes(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes> {
     let announced = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<u64>().ok())
@@ -37,16 +43,20 @@ pub(crate) async fn maybe_json(
         return Err(ApiError::too_large(limit));
     }
     let read = tokio::time::timeout(PATIENCE, axum::body::to_bytes(body, limit));
-    let bytes = match read.await {
-        Err(_) => return Err(ApiError::too_slow()),
+    match read.await {
+        Err(_) => Err(ApiError::too_slow()),
         // Larger than announced, or the connection broke and nobody reads on.
-        Ok(Err(_)) => return Err(ApiError::too_large(limit)),
-        Ok(Ok(bytes)) => bytes,
-    };
+        Ok(Err(_)) => Err(ApiError::too_large(limit)),
+        Ok(Ok(bytes)) => Ok(bytes),
+    }
+}
+
+/// Makes JSON of a body; none of an empty one.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Value>> {
     if bytes.is_empty() {
         return Ok(None);
     }
-    let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
+    let value: Value = serde_json::from_slice(bytes).map_err(|error| {
         ApiError::bad_request(format!(
             "Malformed JSON in the request body at line {}, column {}.",
             error.line(),

@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use axum::routing::post;
 use serde_json::Value;
 use serde_json::json;
+use tokio::sync::Semaphore;
 use wrought_store::Inventory;
 
 use crate::ApiState;
@@ -21,6 +22,10 @@ use crate::query::Query;
 use crate::routes::Routes;
 use crate::version::since;
 
+/// Bodies that are taken apart at the same time: anybody may send them, and
+/// they are far larger in memory than as text.
+static TURNS: Semaphore = Semaphore::const_new(2);
+
 /// Routes of this file.
 pub(crate) fn router() -> Routes {
     Routes::new().route("/v1/continue_inspection", post(continue_inspection))
@@ -31,18 +36,18 @@ async fn continue_inspection(
     context: Context,
     request: Request,
 ) -> Result<(StatusCode, Json<Value>)> {
-    // Ramdisks older than the endpoint send no version at all.
-    let is_old = context.version.0 == 1;
-    if !is_old {
-        context.endpoint(since::CONTINUE_INSPECTION)?;
-    }
     let query = Query::read(request.uri(), &context, &[("node_uuid", 1)])?;
     let node = query.uuid("node_uuid")?;
-    if is_old && node.is_some() {
-        context.endpoint(since::CONTINUE_INSPECTION)?;
-    }
     let (parts, body) = request.into_parts();
-    let mut given = body::object(&parts.headers, body, body::INSPECTION).await?;
+    let bytes = body::bytes(&parts.headers, body, body::INSPECTION).await?;
+    // The semaphore is never closed.
+    let _turn = TURNS.acquire().await;
+    let Some(Value::Object(mut given)) = body::parse(&bytes)? else {
+        return Err(ApiError::bad_request(
+            "Expected a JSON object as the request body",
+        ));
+    };
+    drop(bytes);
     let Some(Value::Object(inventory)) = given.remove("inventory") else {
         return Err(ApiError::bad_request("Expected an object for inventory"));
     };
@@ -52,6 +57,11 @@ async fn continue_inspection(
         return Err(ApiError::bad_request(
             "Expected at least one interface in inventory.interfaces, each with a mac_address",
         ));
+    }
+    // Ramdisks older than the endpoint send no version at all.
+    let is_old = context.version.0 == 1;
+    if !is_old || node.is_some() {
+        context.endpoint(since::CONTINUE_INSPECTION)?;
     }
     let found = Inventory {
         inventory,
