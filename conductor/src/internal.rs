@@ -32,6 +32,8 @@ pub(crate) const AGENT_PEAK_RSS: &str = "agent_peak_rss_bytes";
 pub(crate) const LOCK_EPOCH: &str = "lock_epoch";
 /// Progress of the running step.
 pub(crate) const PROGRESS: &str = "wrought_progress";
+/// When the running list of steps was begun.
+pub(crate) const BEGAN: &str = "wrought_began";
 /// What a wait state waits for: [`crate::steps::Wait`].
 pub(crate) const WAIT: &str = "wrought_wait";
 /// How often the running step was begun.

@@ -22,6 +22,7 @@ pub mod machine;
 
 mod allocations;
 mod flows;
+mod hardware;
 mod heartbeat;
 mod inspection;
 mod internal;

@@ -35,7 +35,8 @@ use crate::task::store;
 use crate::validate;
 
 impl Service {
-    async fn read(&self, uuid: Uuid) -> std::result::Result<Node, Error> {
+    /// The node with that UUID, as it is stored.
+    pub(crate) async fn known(&self, uuid: Uuid) -> std::result::Result<Node, Error> {
         let read = self
             .store
             .node_by_uuid(uuid)
@@ -113,7 +114,7 @@ impl Conductor for Service {
     }
 
     async fn validate(&self, node: Uuid) -> Result<BTreeMap<String, Validation>> {
-        let node = self.read(node).await?;
+        let node = self.known(node).await?;
         Ok(validate::all(self, &node).await?)
     }
 
@@ -130,7 +131,7 @@ impl Conductor for Service {
     }
 
     async fn boot_device(&self, node: Uuid) -> Result<BootDeviceSetting> {
-        let node = self.read(node).await?;
+        let node = self.known(node).await?;
         let management = drivers::management(&node)?;
         management.validate(self, &node)?;
         let (boot_device, persistent) = management.boot_device(self, &node).await?;
@@ -141,7 +142,7 @@ impl Conductor for Service {
     }
 
     async fn supported_boot_devices(&self, node: Uuid) -> Result<Vec<BootDevice>> {
-        let node = self.read(node).await?;
+        let node = self.known(node).await?;
         let management = drivers::management(&node)?;
         management.validate(self, &node)?;
         Ok(management.boot_devices(self, &node).await?)

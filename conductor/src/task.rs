@@ -15,6 +15,7 @@ use wrought_store::journal::Phase;
 use wrought_store::lock::Lease;
 use wrought_store::lock::LockError;
 use wrought_store::node::Node;
+use wrought_store::part::Part;
 use wrought_wire::secret::Secret;
 use wrought_wire::state::ProvisionState;
 
@@ -149,6 +150,21 @@ impl Task {
 
     /// Adds a history row to the next save.
     pub(crate) fn history(&mut self, severity: &str, event_type: &str, event: &str) {
+        self.note(severity, event_type, event, None);
+    }
+
+    /// The same for the end of the running list of steps: with the time that it
+    /// took, where there is one.
+    pub(crate) fn history_of_end(&mut self, severity: &str, event_type: &str, event: &str) {
+        let began = internal::read::<Timestamp>(&self.node, internal::BEGAN);
+        let lasted = began.and_then(|began| {
+            let lasted = Timestamp::now().duration_since(began);
+            Duration::try_from(lasted).ok()
+        });
+        self.note(severity, event_type, event, lasted);
+    }
+
+    fn note(&mut self, severity: &str, event_type: &str, event: &str, duration: Option<Duration>) {
         self.notes.history.push(HistoryEntry {
             uuid: Uuid::new_v4(),
             node: self.node.uuid,
@@ -160,13 +176,15 @@ impl Task {
             created_at: Timestamp::now(),
             state: Some(self.node.provision_state),
             target: self.node.target_provision_state,
+            project: None,
+            duration,
         });
     }
 
     /// Sets `last_error` and notes it in the history.
     pub(crate) fn set_error(&mut self, event_type: &str, text: &str) {
         tracing::warn!(node = %self.node.uuid, err = text, "operation failed");
-        self.history("ERROR", event_type, text);
+        self.history_of_end("ERROR", event_type, text);
         self.node.last_error = Some(text.to_owned());
     }
 
@@ -191,6 +209,12 @@ impl Task {
         let given = store.allocate(&self.lease, &mut self.node, allocation, &notes.history);
         let given = given.await;
         given.map_err(self.fenced("give a node to an allocation"))
+    }
+
+    /// Makes a reading the node's parts of a kind.
+    pub(crate) async fn replace_parts<P: Part>(&self, parts: Vec<P>) -> Result<(), Error> {
+        let replaced = self.svc.store.replace_parts(&self.lease, parts).await;
+        replaced.map_err(self.fenced("store what the BMC told"))
     }
 
     /// Moves the node along the state machine and saves it. `target`

@@ -98,8 +98,11 @@ pub(crate) async fn all(svc: &Service, node: &Node) -> Result<BTreeMap<String, V
         "deploy" => drivers::deploy(node)?.validate(svc, node),
         "boot" => drivers::boot(node)?.validate(svc, node, &ports),
         "inspect" => drivers::inspect(node)?.validate(svc, node, &ports),
+        "network" => drivers::network(node).map(drop),
+        "console" => drivers::console(node).map(drop),
         kind => match node.interfaces.get(kind).map_or("", String::as_str) {
             "fake" | "noop" | "external" => Ok(()),
+            "redfish" if matches!(kind, "bios" | "firmware") => svc.bmcs.of(node).map(drop),
             _ => Err(Error::Unsupported {
                 driver: node.driver.clone(),
                 extension: kind.to_owned(),

@@ -294,6 +294,42 @@ wire_enum! {
     }
 }
 
+wire_enum! {
+    /// How the firmware starts the machine (`…/states/boot_mode`).
+    BootMode, "boot mode" {
+        /// As a BIOS does.
+        Bios = "bios",
+        /// By UEFI.
+        Uefi = "uefi",
+    }
+}
+
+wire_enum! {
+    /// State of an indicator of `…/management/indicators`.
+    IndicatorState, "indicator state" {
+        /// Lit.
+        On = "on",
+        /// Dark.
+        Off = "off",
+        /// Lit and dark in turn.
+        Blinking = "blinking",
+        /// The BMC could not tell.
+        Unknown = "unknown",
+    }
+}
+
+wire_enum! {
+    /// What an image appears as to the machine (`…/vmedia`).
+    MediaKind, "device type" {
+        /// A hard disk or USB stick.
+        Disk = "disk",
+        /// A CD or DVD.
+        Cdrom = "cdrom",
+        /// A floppy.
+        Floppy = "floppy",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::ProvisionState;

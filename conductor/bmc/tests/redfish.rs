@@ -6,6 +6,7 @@
 )]
 
 mod double;
+mod hardware;
 mod tls;
 
 use serde_json::json;
@@ -17,6 +18,7 @@ use wrought_bmc::redfish::Error;
 use wrought_bmc::redfish::PowerAction;
 use wrought_wire::secret::Secret;
 use wrought_wire::state::BootDevice;
+use wrought_wire::state::MediaKind;
 use wrought_wire::state::PowerState;
 
 use double::Double;
@@ -249,13 +251,13 @@ async fn a_refused_boot_mode_does_not_stand_in_the_way() {
 async fn media_below_the_system_only() {
     let double = Double::start().await;
     let client = double.client();
-    client.eject_media().await.unwrap();
+    client.eject_media(MediaKind::Cdrom).await.unwrap();
     assert!(media_actions(&double).is_empty());
-    let path = client.insert_media(ISO).await.unwrap();
+    let path = client.insert_media(MediaKind::Cdrom, ISO).await.unwrap();
     assert_eq!(path, "/redfish/v1/Systems/1/VirtualMedia/Cd");
-    client.insert_media(ISO).await.unwrap();
+    client.insert_media(MediaKind::Cdrom, ISO).await.unwrap();
     assert_eq!(media_actions(&double), ["InsertMedia"]);
-    client.eject_media().await.unwrap();
+    client.eject_media(MediaKind::Cdrom).await.unwrap();
     assert_eq!(double.bmc().images, [None, None]);
 }
 
@@ -270,7 +272,11 @@ async fn a_device_that_lies_is_passed_over() {
         bmc.refuse_occupied = true;
         bmc.images[1] = Some("http://192.0.2.9/old.iso".to_owned());
     }
-    let path = double.client().insert_media(ISO).await.unwrap();
+    let path = double
+        .client()
+        .insert_media(MediaKind::Cdrom, ISO)
+        .await
+        .unwrap();
     assert_eq!(path, "/redfish/v1/Systems/1/VirtualMedia/Cd");
     assert_eq!(double.bmc().images[1].as_deref(), Some(ISO));
 }
@@ -279,7 +285,11 @@ async fn a_device_that_lies_is_passed_over() {
 async fn no_device_for_discs() {
     let double = Double::start().await;
     double.bmc().system_media = false;
-    let error = double.client().insert_media(ISO).await.unwrap_err();
+    let error = double
+        .client()
+        .insert_media(MediaKind::Cdrom, ISO)
+        .await
+        .unwrap_err();
     assert!(matches!(error, Error::Unsupported { .. }), "{error}");
 }
 

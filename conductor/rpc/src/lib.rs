@@ -18,10 +18,18 @@ use wrought_wire::state::PowerTarget;
 use wrought_wire::state::Verb;
 
 pub mod error;
+pub mod hardware;
 pub mod record;
 
 pub use error::Error;
 pub use error::Kind;
+pub use hardware::Hardware;
+pub use hardware::Indicator;
+pub use hardware::Media;
+pub use hardware::MediaDevice;
+pub use hardware::VendorCall;
+pub use hardware::VendorMethod;
+pub use hardware::Vif;
 pub use record::Record;
 
 /// Outcome of a call.
@@ -92,7 +100,7 @@ pub struct Inspected {
 /// Calls that change a node take its exclusive lock; a short conflict waits
 /// inside the conductor before [`Kind::NodeLocked`].
 #[async_trait]
-pub trait Conductor: Send + Sync {
+pub trait Conductor: Hardware {
     /// This conductor's host name, as `reservation` and `conductor` show it.
     fn host(&self) -> &str;
     /// Hardware types on offer.

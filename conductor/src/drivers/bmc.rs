@@ -5,11 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde_json::Value;
 use wrought_bmc::redfish;
+use wrought_bmc::redfish::Attribute;
 use wrought_bmc::redfish::BootMode;
+use wrought_bmc::redfish::Firmware;
+use wrought_bmc::redfish::Light;
+use wrought_bmc::redfish::MediaSlot;
 use wrought_bmc::redfish::PowerAction;
 use wrought_store::node::Node;
 use wrought_wire::state::BootDevice;
+use wrought_wire::state::IndicatorState;
+use wrought_wire::state::MediaKind;
 use wrought_wire::state::PowerState;
 
 use crate::error::Error;
@@ -38,10 +45,43 @@ pub trait Bmc: Send + Sync + std::fmt::Debug {
     ) -> Result<(), Source>;
     /// The mode in which the firmware boots.
     async fn boot_mode(&self) -> Result<Option<BootMode>, Source>;
-    /// Inserts the disc image behind a URL.
-    async fn insert_media(&self, url: &str) -> Result<(), Source>;
-    /// Ejects whatever is inserted.
-    async fn eject_media(&self) -> Result<(), Source>;
+    /// Sets the mode for the starts to come.
+    async fn set_boot_mode(&self, mode: BootMode) -> Result<(), Source>;
+    /// Whether the last start was a secure boot.
+    async fn secure_boot(&self) -> Result<Option<bool>, Source>;
+    /// Switches secure boot for the starts to come.
+    async fn set_secure_boot(&self, on: bool) -> Result<(), Source>;
+    /// `OK`, `Warning` or `Critical`.
+    async fn health(&self) -> Result<Option<String>, Source>;
+    /// Sends a non-maskable interrupt.
+    async fn inject_nmi(&self) -> Result<(), Source>;
+    /// The lights.
+    async fn lights(&self) -> Result<Vec<Light>, Source>;
+    /// Sets one of them.
+    async fn set_light(
+        &self,
+        component: &str,
+        name: &str,
+        state: IndicatorState,
+    ) -> Result<(), Source>;
+    /// The BIOS settings.
+    async fn bios(&self) -> Result<Vec<Attribute>, Source>;
+    /// The versions of the firmware.
+    async fn firmware(&self) -> Result<Vec<Firmware>, Source>;
+    /// Where events are sent: the collection as the BMC tells it.
+    async fn subscriptions(&self) -> Result<Value, Source>;
+    /// One of them.
+    async fn subscription(&self, id: &str) -> Result<Value, Source>;
+    /// Makes one; gives what the BMC made of it.
+    async fn subscribe(&self, wanted: &Value) -> Result<Value, Source>;
+    /// Ends one.
+    async fn unsubscribe(&self, id: &str) -> Result<(), Source>;
+    /// Devices for virtual media.
+    async fn media(&self) -> Result<Vec<MediaSlot>, Source>;
+    /// Inserts the image behind a URL into a device of that kind.
+    async fn insert_media(&self, kind: MediaKind, url: &str) -> Result<(), Source>;
+    /// Ejects whatever is in devices of that kind.
+    async fn eject_media(&self, kind: MediaKind) -> Result<(), Source>;
 }
 
 /// Finds the BMC of a node.
@@ -124,14 +164,75 @@ impl Bmc for redfish::Client {
         Ok(Self::boot_mode(self).await?)
     }
 
-    async fn insert_media(&self, url: &str) -> Result<(), Source> {
-        let slot = Self::insert_media(self, url).await?;
+    async fn set_boot_mode(&self, mode: BootMode) -> Result<(), Source> {
+        Ok(Self::set_boot_mode(self, mode).await?)
+    }
+
+    async fn secure_boot(&self) -> Result<Option<bool>, Source> {
+        Ok(Self::secure_boot(self).await?)
+    }
+
+    async fn set_secure_boot(&self, on: bool) -> Result<(), Source> {
+        Ok(Self::set_secure_boot(self, on).await?)
+    }
+
+    async fn health(&self) -> Result<Option<String>, Source> {
+        Ok(Self::health(self).await?)
+    }
+
+    async fn inject_nmi(&self) -> Result<(), Source> {
+        Ok(Self::inject_nmi(self).await?)
+    }
+
+    async fn lights(&self) -> Result<Vec<Light>, Source> {
+        Ok(Self::lights(self).await?)
+    }
+
+    async fn set_light(
+        &self,
+        component: &str,
+        name: &str,
+        state: IndicatorState,
+    ) -> Result<(), Source> {
+        Ok(Self::set_light(self, component, name, state).await?)
+    }
+
+    async fn bios(&self) -> Result<Vec<Attribute>, Source> {
+        Ok(Self::bios(self).await?)
+    }
+
+    async fn firmware(&self) -> Result<Vec<Firmware>, Source> {
+        Ok(Self::firmware(self).await?)
+    }
+
+    async fn subscriptions(&self) -> Result<Value, Source> {
+        Ok(Self::subscriptions(self).await?)
+    }
+
+    async fn subscription(&self, id: &str) -> Result<Value, Source> {
+        Ok(Self::subscription(self, id).await?)
+    }
+
+    async fn subscribe(&self, wanted: &Value) -> Result<Value, Source> {
+        Ok(Self::subscribe(self, wanted).await?)
+    }
+
+    async fn unsubscribe(&self, id: &str) -> Result<(), Source> {
+        Ok(Self::unsubscribe(self, id).await?)
+    }
+
+    async fn media(&self) -> Result<Vec<MediaSlot>, Source> {
+        Ok(Self::media(self).await?)
+    }
+
+    async fn insert_media(&self, kind: MediaKind, url: &str) -> Result<(), Source> {
+        let slot = Self::insert_media(self, kind, url).await?;
         // The URL holds a token, the slot does not.
         tracing::debug!(slot, "virtual media inserted");
         Ok(())
     }
 
-    async fn eject_media(&self) -> Result<(), Source> {
-        Ok(Self::eject_media(self).await?)
+    async fn eject_media(&self, kind: MediaKind) -> Result<(), Source> {
+        Ok(Self::eject_media(self, kind).await?)
     }
 }

@@ -24,17 +24,9 @@ pub fn of(node: &Node, config: &Config) -> BootMode {
         .or_else(|| deploy_boot_mode.map(str::to_owned))
         .or_else(|| capability(machine, "boot_mode"))
         .or_else(|| node.boot_mode.clone())
-        .and_then(|text| parse(&text))
-        .or_else(|| parse(&config.conductor.default_boot_mode))
+        .and_then(|text| text.parse().ok())
+        .or_else(|| config.conductor.default_boot_mode.parse().ok())
         .unwrap_or(BootMode::Uefi)
-}
-
-fn parse(text: &str) -> Option<BootMode> {
-    match text {
-        "uefi" => Some(BootMode::Uefi),
-        "bios" => Some(BootMode::Bios),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -4,12 +4,18 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde::Deserialize;
 use serde_json::Value;
 use wrought_bmc::redfish::BootMode;
 use wrought_bmc::redfish::PowerAction;
+use wrought_rpc::Indicator;
+use wrought_rpc::Media;
+use wrought_store::BiosSetting;
 use wrought_store::node::Node;
 use wrought_store::port::Port;
 use wrought_wire::state::BootDevice;
+use wrought_wire::state::IndicatorState;
+use wrought_wire::state::MediaKind;
 use wrought_wire::state::PowerState;
 use wrought_wire::step::Step;
 
@@ -23,6 +29,35 @@ use crate::steps::Kind;
 use crate::steps::Outcome;
 use crate::steps::list::lenient;
 use crate::task::Task;
+use crate::task::store;
+
+/// Keeps the settings of a step beside those that are known.
+async fn apply_bios(task: &Task, step: &Step) -> Result<(), Error> {
+    let given = step.args.get("settings").cloned().unwrap_or_default();
+    let given: Vec<Given> = serde_json::from_value(given).map_err(|error| {
+        Error::Step(format!(
+            "bios.apply_configuration: settings: expected a list of objects with name and value: \
+             {error}"
+        ))
+    })?;
+    let known = task.svc.store.parts::<BiosSetting>(task.node.uuid).await;
+    let known = known.map_err(store("read BIOS settings"))?;
+    let mut settings: Vec<BiosSetting> = known.into_iter().map(|known| known.part).collect();
+    // Of two with the same name the later one counts.
+    settings.extend(given.into_iter().map(|given| BiosSetting {
+        name: given.name,
+        value: Some(given.value),
+        ..BiosSetting::default()
+    }));
+    task.replace_parts(settings).await
+}
+
+/// A setting of a step.
+#[derive(Deserialize)]
+struct Given {
+    name: String,
+    value: String,
+}
 
 /// The implementation of all four interfaces.
 pub(super) struct Fake;
@@ -80,6 +115,52 @@ impl Management for Fake {
         _persistent: bool,
         _mode: Option<BootMode>,
     ) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Kept in the node alone.
+    async fn set_boot_mode(&self, _: &Service, _: &Node, _: BootMode) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Kept in the node alone.
+    async fn set_secure_boot(&self, _: &Service, _: &Node, _: bool) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Those of Ironic's.
+    async fn indicators(
+        &self,
+        _: &Service,
+        _: &Node,
+    ) -> Result<Vec<(Indicator, IndicatorState)>, Error> {
+        let light = |component: &str, name: &str, readonly, states: &[IndicatorState]| Indicator {
+            component: component.to_owned(),
+            name: name.to_owned(),
+            readonly,
+            states: states.to_vec(),
+        };
+        let all = [
+            IndicatorState::Blinking,
+            IndicatorState::Off,
+            IndicatorState::On,
+        ];
+        Ok(vec![
+            (
+                light("chassis", "led-0", true, &all[1..]),
+                IndicatorState::On,
+            ),
+            (light("system", "led", false, &all), IndicatorState::On),
+        ])
+    }
+
+    /// Goes nowhere.
+    async fn attach_media(&self, _: &Service, _: &Node, _: &Media) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// There is nothing.
+    async fn detach_media(&self, _: &Service, _: &Node, _: &[MediaKind]) -> Result<(), Error> {
         Ok(())
     }
 }
@@ -144,13 +225,24 @@ impl Deploy for Fake {
         false
     }
 
-    fn steps(&self, kind: Kind, _node: &Node) -> Vec<Step> {
+    fn steps(&self, kind: Kind, node: &Node) -> Vec<Step> {
+        let has = |step: &Step| {
+            matches!(step.interface.as_str(), "deploy" | "vendor")
+                || node
+                    .interfaces
+                    .get(&step.interface)
+                    .is_some_and(|name| name == "fake")
+        };
         let steps = match kind {
             Kind::Deploy => serde_json::json!([
                 {"interface": "deploy", "step": "deploy", "priority": 100, "abortable": true, "repeatable": true},
             ]),
             Kind::Clean => serde_json::json!([
                 {"interface": "vendor", "step": "log_passthrough", "priority": 1, "repeatable": true},
+                {"interface": "bios", "step": "apply_configuration", "priority": 0, "repeatable": true},
+                {"interface": "bios", "step": "factory_reset", "priority": 0, "repeatable": true},
+                {"interface": "raid", "step": "create_configuration", "priority": 0, "repeatable": true},
+                {"interface": "raid", "step": "delete_configuration", "priority": 0, "repeatable": true},
             ]),
         };
         steps
@@ -158,6 +250,7 @@ impl Deploy for Fake {
             .into_iter()
             .flatten()
             .filter_map(lenient)
+            .filter(has)
             .collect()
     }
 
@@ -165,7 +258,12 @@ impl Deploy for Fake {
         false
     }
 
-    async fn run(&self, _task: &mut Task, _kind: Kind, _step: &Step) -> Result<Outcome, Error> {
+    async fn run(&self, task: &mut Task, _kind: Kind, step: &Step) -> Result<Outcome, Error> {
+        match (step.interface.as_str(), step.step.as_str()) {
+            ("bios", "apply_configuration") => apply_bios(task, step).await?,
+            ("bios", "factory_reset") => task.replace_parts::<BiosSetting>(Vec::new()).await?,
+            _ => {}
+        }
         Ok(Outcome::Done)
     }
 

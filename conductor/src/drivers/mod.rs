@@ -12,9 +12,14 @@ use async_trait::async_trait;
 use serde_json::Value;
 use wrought_bmc::redfish::BootMode;
 use wrought_bmc::redfish::PowerAction;
+use wrought_rpc::Indicator;
+use wrought_rpc::Media;
+use wrought_rpc::MediaDevice;
 use wrought_store::node::Node;
 use wrought_store::port::Port;
 use wrought_wire::state::BootDevice;
+use wrought_wire::state::IndicatorState;
+use wrought_wire::state::MediaKind;
 use wrought_wire::state::PowerState;
 use wrought_wire::step::Step;
 
@@ -35,6 +40,11 @@ mod ipxe;
 mod redfish;
 mod vmedia;
 
+pub(crate) mod console;
+pub(crate) mod network;
+pub(crate) mod readings;
+pub(crate) mod vendor;
+
 /// Switching a machine on and off.
 #[async_trait]
 pub trait Power: Send + Sync {
@@ -52,7 +62,19 @@ pub trait Power: Send + Sync {
     ) -> Result<PowerState, Error>;
 }
 
-/// Boot devices.
+/// What the firmware says of itself; none where the driver cannot tell.
+#[derive(Debug, Default)]
+pub struct Observed {
+    /// The mode in which it boots.
+    pub boot_mode: Option<BootMode>,
+    /// Whether it boots securely.
+    pub secure_boot: Option<bool>,
+    /// `OK`, `Warning` or `Critical`.
+    pub health: Option<String>,
+}
+
+/// Boot devices, and what else a BMC is asked for. What an implementation
+/// leaves out, it does not support.
 #[async_trait]
 pub trait Management: Send + Sync {
     /// Whether the node's settings suffice.
@@ -74,6 +96,52 @@ pub trait Management: Send + Sync {
         persistent: bool,
         mode: Option<BootMode>,
     ) -> Result<(), Error>;
+    /// Reads what the firmware says of itself.
+    async fn observe(&self, _svc: &Service, _node: &Node) -> Result<Observed, Error> {
+        Ok(Observed::default())
+    }
+    /// Sets the boot mode.
+    async fn set_boot_mode(&self, _: &Service, node: &Node, _: BootMode) -> Result<(), Error> {
+        Err(unsupported(node, "set_boot_mode"))
+    }
+    /// Switches secure boot.
+    async fn set_secure_boot(&self, _: &Service, node: &Node, _: bool) -> Result<(), Error> {
+        Err(unsupported(node, "set_secure_boot_state"))
+    }
+    /// Sends a non-maskable interrupt.
+    async fn inject_nmi(&self, _: &Service, node: &Node) -> Result<(), Error> {
+        Err(unsupported(node, "inject_nmi"))
+    }
+    /// The indicators with their states.
+    async fn indicators(
+        &self,
+        _: &Service,
+        node: &Node,
+    ) -> Result<Vec<(Indicator, IndicatorState)>, Error> {
+        Err(unsupported(node, "get_supported_indicators"))
+    }
+    /// Sets an indicator that is there.
+    async fn set_indicator(
+        &self,
+        _: &Service,
+        node: &Node,
+        _: &Indicator,
+        _: IndicatorState,
+    ) -> Result<(), Error> {
+        Err(unsupported(node, "set_indicator_state"))
+    }
+    /// Devices for virtual media.
+    async fn media(&self, _: &Service, node: &Node) -> Result<Vec<MediaDevice>, Error> {
+        Err(unsupported(node, "get_virtual_media"))
+    }
+    /// Puts an image into a device of that kind.
+    async fn attach_media(&self, _: &Service, node: &Node, _: &Media) -> Result<(), Error> {
+        Err(unsupported(node, "attach_virtual_media"))
+    }
+    /// Empties the devices of these kinds.
+    async fn detach_media(&self, _: &Service, node: &Node, _: &[MediaKind]) -> Result<(), Error> {
+        Err(unsupported(node, "detach_virtual_media"))
+    }
 }
 
 /// Bringing the ramdisk or the instance up at the next start.
@@ -154,10 +222,15 @@ fn look_up<T: ?Sized>(table: Table<T>, kind: &str, node: &Node) -> Result<&'stat
         .iter()
         .find(|(known, _)| *known == name)
         .map(|(_, found)| *found)
-        .ok_or_else(|| Error::Unsupported {
-            driver: node.driver.clone(),
-            extension: kind.to_owned(),
-        })
+        .ok_or_else(|| unsupported(node, kind))
+}
+
+/// The node's driver cannot do it.
+pub(crate) fn unsupported(node: &Node, extension: &str) -> Error {
+    Error::Unsupported {
+        driver: node.driver.clone(),
+        extension: extension.to_owned(),
+    }
 }
 
 /// The node's power interface.
@@ -183,6 +256,21 @@ pub fn deploy(node: &Node) -> Result<&'static dyn Deploy, Error> {
 /// The node's inspect interface.
 pub fn inspect(node: &Node) -> Result<&'static dyn Inspect, Error> {
     look_up(INSPECT, "inspect", node)
+}
+
+/// The node's console interface.
+pub fn console(node: &Node) -> Result<&'static dyn console::Console, Error> {
+    look_up(console::CONSOLE, "console", node)
+}
+
+/// The node's network interface.
+pub fn network(node: &Node) -> Result<&'static dyn network::Network, Error> {
+    look_up(network::NETWORK, "network", node)
+}
+
+/// The node's vendor interface.
+pub fn vendor(node: &Node) -> Result<&'static dyn vendor::Vendor, Error> {
+    look_up(vendor::VENDOR, "vendor", node)
 }
 
 /// The part `key` of `properties.capabilities` or of an object or text alike:

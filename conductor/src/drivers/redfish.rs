@@ -5,11 +5,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use wrought_bmc::redfish::BootMode;
 use wrought_bmc::redfish::PowerAction;
+use wrought_rpc::Indicator;
+use wrought_rpc::Media;
+use wrought_rpc::MediaDevice;
 use wrought_store::node::Node;
 use wrought_wire::state::BootDevice;
+use wrought_wire::state::IndicatorState;
+use wrought_wire::state::MediaKind;
 use wrought_wire::state::PowerState;
 
 use super::Management;
+use super::Observed;
 use super::Power;
 use crate::error::Error;
 use crate::error::Source;
@@ -127,5 +133,105 @@ impl Management for Redfish {
         let bmc = svc.bmcs.of(node)?;
         let done = bmc.set_boot_device(device, persistent, mode).await;
         done.map_err(failed(node, format!("set the boot device {device}")))
+    }
+
+    async fn observe(&self, svc: &Service, node: &Node) -> Result<Observed, Error> {
+        let bmc = svc.bmcs.of(node)?;
+        let read = async {
+            Ok::<_, Source>(Observed {
+                boot_mode: bmc.boot_mode().await?,
+                secure_boot: bmc.secure_boot().await?,
+                health: bmc.health().await?,
+            })
+        };
+        read.await
+            .map_err(failed(node, "read boot mode, secure boot and health"))
+    }
+
+    async fn set_boot_mode(&self, svc: &Service, node: &Node, mode: BootMode) -> Result<(), Error> {
+        let bmc = svc.bmcs.of(node)?;
+        let done = bmc.set_boot_mode(mode).await;
+        done.map_err(failed(node, format!("set the boot mode {mode}")))
+    }
+
+    async fn set_secure_boot(&self, svc: &Service, node: &Node, on: bool) -> Result<(), Error> {
+        let bmc = svc.bmcs.of(node)?;
+        let done = bmc.set_secure_boot(on).await;
+        done.map_err(failed(node, "set secure boot"))
+    }
+
+    async fn inject_nmi(&self, svc: &Service, node: &Node) -> Result<(), Error> {
+        let bmc = svc.bmcs.of(node)?;
+        bmc.inject_nmi()
+            .await
+            .map_err(failed(node, "inject an NMI"))
+    }
+
+    async fn indicators(
+        &self,
+        svc: &Service,
+        node: &Node,
+    ) -> Result<Vec<(Indicator, IndicatorState)>, Error> {
+        let bmc = svc.bmcs.of(node)?;
+        let lights = bmc.lights().await;
+        let lights = lights.map_err(failed(node, "read the indicators"))?;
+        let shown = lights.into_iter().map(|light| {
+            let indicator = Indicator {
+                component: light.component.to_owned(),
+                name: light.name,
+                readonly: !light.settable,
+                states: light.states,
+            };
+            (indicator, light.state)
+        });
+        Ok(shown.collect())
+    }
+
+    async fn set_indicator(
+        &self,
+        svc: &Service,
+        node: &Node,
+        indicator: &Indicator,
+        state: IndicatorState,
+    ) -> Result<(), Error> {
+        let bmc = svc.bmcs.of(node)?;
+        let (component, name) = (&indicator.component, &indicator.name);
+        let done = bmc.set_light(component, name, state).await;
+        done.map_err(failed(
+            node,
+            format!("set the indicator {name}@{component}"),
+        ))
+    }
+
+    async fn media(&self, svc: &Service, node: &Node) -> Result<Vec<MediaDevice>, Error> {
+        let bmc = svc.bmcs.of(node)?;
+        let slots = bmc.media().await;
+        let slots = slots.map_err(failed(node, "read the virtual media devices"))?;
+        let shown = slots.into_iter().map(|slot| MediaDevice {
+            inserted: slot.inserted.unwrap_or(slot.image.is_some()),
+            media_types: slot.media_types,
+            image: slot.image,
+        });
+        Ok(shown.collect())
+    }
+
+    async fn attach_media(&self, svc: &Service, node: &Node, media: &Media) -> Result<(), Error> {
+        let bmc = svc.bmcs.of(node)?;
+        let done = bmc.insert_media(media.kind, media.url.expose()).await;
+        done.map_err(failed(node, format!("insert a virtual {}", media.kind)))
+    }
+
+    async fn detach_media(
+        &self,
+        svc: &Service,
+        node: &Node,
+        kinds: &[MediaKind],
+    ) -> Result<(), Error> {
+        let bmc = svc.bmcs.of(node)?;
+        for kind in kinds {
+            let done = bmc.eject_media(*kind).await;
+            done.map_err(failed(node, format!("eject a virtual {kind}")))?;
+        }
+        Ok(())
     }
 }

@@ -7,6 +7,7 @@ use wrought_bmc::redfish::BootMode;
 use wrought_store::node::Node;
 use wrought_store::port::Port;
 use wrought_wire::state::BootDevice;
+use wrought_wire::state::MediaKind;
 
 use super::Boot;
 use super::boot_mode;
@@ -65,10 +66,10 @@ impl Boot for VirtualMedia {
         task.save().await?;
         task.confirm().await?;
         let bmc = svc.bmcs.of(&task.node)?;
-        bmc.eject_media()
+        bmc.eject_media(MediaKind::Cdrom)
             .await
             .map_err(failed(&task.node, "eject virtual media"))?;
-        bmc.insert_media(&url)
+        bmc.insert_media(MediaKind::Cdrom, &url)
             .await
             .map_err(failed(&task.node, "insert virtual media"))?;
         boot_from(task, BootDevice::Cdrom, false).await
@@ -78,7 +79,7 @@ impl Boot for VirtualMedia {
         let svc = std::sync::Arc::clone(&task.svc);
         Offer::withdraw(&svc, &mut task.node);
         let bmc = svc.bmcs.of(&task.node)?;
-        bmc.eject_media()
+        bmc.eject_media(MediaKind::Cdrom)
             .await
             .map_err(failed(&task.node, "eject virtual media"))
     }

@@ -70,7 +70,7 @@ pub(crate) async fn finish(task: &mut Task) -> Result<(), Error> {
     } else {
         "Automated cleaning"
     };
-    task.history(
+    task.history_of_end(
         "INFO",
         "cleaning",
         &format!("{word} completed successfully"),

@@ -38,7 +38,7 @@ pub(crate) fn list_of(node: &Node) -> Result<Vec<wrought_wire::step::Step>, Erro
 
 /// All steps are done: `active`.
 pub(crate) async fn finish(task: &mut Task) -> Result<(), Error> {
-    task.history("INFO", "deploying", "Deployment completed successfully");
+    task.history_of_end("INFO", "deploying", "Deployment completed successfully");
     steps::forget(&mut task.node, Kind::Deploy);
     internal::forget_agent(&mut task.node);
     task.transition(Event::Done, None).await.map(|_| ())

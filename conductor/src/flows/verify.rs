@@ -3,6 +3,7 @@
 use wrought_wire::state::PowerState;
 
 use crate::drivers;
+use crate::drivers::readings;
 use crate::error::Error;
 use crate::error::chain;
 use crate::machine::Event;
@@ -39,21 +40,43 @@ async fn check(task: &mut Task) -> Result<PowerState, Error> {
             "the BMC does not tell whether the machine is on".to_owned(),
         ));
     }
-    if let Ok(bmc) = svc.bmcs.of(&task.node)
-        && task
-            .node
-            .interfaces
-            .get("management")
-            .is_some_and(|name| name == "redfish")
-    {
-        // Worth knowing, but no reason to refuse the machine.
-        match bmc.boot_mode().await {
-            Ok(Some(mode)) => task.node.boot_mode = Some(mode.as_str().to_owned()),
-            Ok(None) => {}
-            Err(error) => {
-                tracing::warn!(node = %task.node.uuid, err = %chain(&*error), "boot mode unknown");
-            }
-        }
-    }
+    observe(task).await?;
     Ok(state)
+}
+
+/// Takes note of what else the BMC tells: worth knowing, but no reason to
+/// refuse the machine.
+async fn observe(task: &mut Task) -> Result<(), Error> {
+    let svc = std::sync::Arc::clone(&task.svc);
+    let node = task.node.uuid;
+    let unknown = |what: &str, error: &Error| {
+        tracing::warn!(%node, err = %chain(error), "{what} unknown");
+    };
+    let seen = drivers::management(&task.node)?
+        .observe(&svc, &task.node)
+        .await;
+    match seen {
+        Ok(seen) => {
+            let node = &mut task.node;
+            if let Some(mode) = seen.boot_mode {
+                node.boot_mode = Some(mode.as_str().to_owned());
+            }
+            node.secure_boot = seen.secure_boot.or(node.secure_boot);
+            node.health = seen.health.or(node.health.take());
+        }
+        Err(error) => unknown("boot mode, secure boot and health", &error),
+    }
+    let read = readings::bios(&svc, &task.node).await;
+    match read {
+        Ok(Some(settings)) => task.replace_parts(settings).await?,
+        Ok(None) => {}
+        Err(error) => unknown("BIOS settings", &error),
+    }
+    let read = readings::firmware(&svc, &task.node).await;
+    match read {
+        Ok(Some(components)) => task.replace_parts(components).await?,
+        Ok(None) => {}
+        Err(error) => unknown("firmware versions", &error),
+    }
+    Ok(())
 }

@@ -10,6 +10,7 @@ use wrought_wire::state::ProvisionState;
 
 use super::Deed;
 use super::Kept;
+use crate::drivers::network::VIF;
 use crate::error::Error;
 use crate::nodes::taken;
 use crate::service::Service;
@@ -23,9 +24,6 @@ const OPEN: [ProvisionState; 4] = [
     ProvisionState::InspectWait,
     ProvisionState::Manageable,
 ];
-
-/// Where the network that a port serves is noted.
-const VIF: &str = "tenant_vif_port_id";
 
 impl Kept for Port {
     fn node(&self) -> Option<Uuid> {

@@ -1,6 +1,7 @@
 //! Runs a list of steps: each is begun in the journal before anything is done
 //! and ended in it, in the transaction that moves the node on.
 
+use jiff::Timestamp;
 use serde_json::Value;
 use wrought_store::journal::Phase;
 use wrought_wire::step::Step;
@@ -95,6 +96,7 @@ pub(crate) async fn begin_list(task: &mut Task, kind: Kind) -> Result<Ran, Error
 pub(crate) async fn start_list(task: &mut Task, kind: Kind, list: &[Step]) -> Result<Ran, Error> {
     internal::set(&mut task.node, &kind.list_key(), list);
     internal::set(&mut task.node, &kind.index_key(), 0);
+    internal::set(&mut task.node, internal::BEGAN, Timestamp::now());
     internal::clear(&mut task.node, &[internal::RECOVERIES]);
     kind.current_mut(&mut task.node).clear();
     let names: Vec<String> = list.iter().map(name).collect();

@@ -212,6 +212,7 @@ pub(crate) fn forget(node: &mut Node, kind: Kind) {
             &index,
             &cache,
             "steps_validated",
+            internal::BEGAN,
             internal::WAIT,
             internal::ATTEMPT,
             internal::RECOVERIES,

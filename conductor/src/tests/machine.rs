@@ -9,10 +9,15 @@ use async_trait::async_trait;
 use axum::body::Body;
 use axum::body::to_bytes;
 use serde_json::Value;
+use serde_json::json;
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
 use uuid::Uuid;
+use wrought_bmc::redfish::Attribute;
 use wrought_bmc::redfish::BootMode;
+use wrought_bmc::redfish::Firmware;
+use wrought_bmc::redfish::Light;
+use wrought_bmc::redfish::MediaSlot;
 use wrought_bmc::redfish::PowerAction;
 use wrought_formats::iso9660;
 use wrought_rpc::Conductor;
@@ -20,6 +25,8 @@ use wrought_store::node::Node;
 use wrought_wire::heartbeat::Heartbeat;
 use wrought_wire::secret::Secret;
 use wrought_wire::state::BootDevice;
+use wrought_wire::state::IndicatorState;
+use wrought_wire::state::MediaKind;
 use wrought_wire::state::PowerState;
 
 use super::agent;
@@ -56,6 +63,7 @@ struct State {
     callback: Option<Heartbeat>,
     log: Vec<String>,
     bodies: Vec<Value>,
+    subscriptions: HashMap<String, Value>,
     knobs: Knobs,
     conductor: Option<Arc<Service>>,
     node: Uuid,
@@ -370,14 +378,101 @@ impl Bmc for Machine {
         Ok(Some(BootMode::Uefi))
     }
 
-    async fn insert_media(&self, url: &str) -> Result<(), Source> {
+    async fn set_boot_mode(&self, mode: BootMode) -> Result<(), Source> {
+        self.power_state().await?;
+        self.log(&format!("boot mode {mode}"));
+        Ok(())
+    }
+
+    async fn secure_boot(&self) -> Result<Option<bool>, Source> {
+        Ok(Some(false))
+    }
+
+    async fn set_secure_boot(&self, on: bool) -> Result<(), Source> {
+        self.power_state().await?;
+        self.log(&format!("secure boot {on}"));
+        Ok(())
+    }
+
+    async fn health(&self) -> Result<Option<String>, Source> {
+        Ok(Some("OK".to_owned()))
+    }
+
+    async fn inject_nmi(&self) -> Result<(), Source> {
+        self.log("nmi");
+        Ok(())
+    }
+
+    async fn lights(&self) -> Result<Vec<Light>, Source> {
+        Ok(Vec::new())
+    }
+
+    async fn set_light(&self, _: &str, _: &str, _: IndicatorState) -> Result<(), Source> {
+        Err("there is no light".into())
+    }
+
+    async fn bios(&self) -> Result<Vec<Attribute>, Source> {
+        Ok(vec![Attribute {
+            name: "Virt".to_owned(),
+            value: Some("Enabled".to_owned()),
+            kind: Some("Enumeration".to_owned()),
+            ..Attribute::default()
+        }])
+    }
+
+    async fn firmware(&self) -> Result<Vec<Firmware>, Source> {
+        Ok(vec![Firmware {
+            component: "bmc".to_owned(),
+            version: "1.0".to_owned(),
+            ..Firmware::default()
+        }])
+    }
+
+    async fn subscriptions(&self) -> Result<Value, Source> {
+        let members = self.0.lock().unwrap().subscriptions.len();
+        Ok(json!({"Members": vec![json!({}); members]}))
+    }
+
+    async fn subscription(&self, id: &str) -> Result<Value, Source> {
+        let known = self.0.lock().unwrap().subscriptions.get(id).cloned();
+        known.ok_or_else(|| "there is no such subscription".into())
+    }
+
+    async fn subscribe(&self, wanted: &Value) -> Result<Value, Source> {
+        let mut made = wanted.clone();
+        made["Id"] = json!("1");
+        let subscriptions = &mut self.0.lock().unwrap().subscriptions;
+        subscriptions.insert("1".to_owned(), made.clone());
+        Ok(made)
+    }
+
+    async fn unsubscribe(&self, id: &str) -> Result<(), Source> {
+        self.subscription(id).await?;
+        self.0.lock().unwrap().subscriptions.remove(id);
+        Ok(())
+    }
+
+    async fn media(&self) -> Result<Vec<MediaSlot>, Source> {
+        let image = self.disc();
+        Ok(vec![MediaSlot {
+            path: "/Cd".to_owned(),
+            media_types: vec!["CD".to_owned()],
+            inserted: Some(image.is_some()),
+            image,
+        }])
+    }
+
+    async fn insert_media(&self, kind: MediaKind, url: &str) -> Result<(), Source> {
+        if kind != MediaKind::Cdrom {
+            return Err(format!("there is no {kind} device").into());
+        }
         self.log("disc in");
         self.0.lock().unwrap().disc = Some(url.to_owned());
         Ok(())
     }
 
-    async fn eject_media(&self) -> Result<(), Source> {
-        if self.0.lock().unwrap().disc.take().is_some() {
+    async fn eject_media(&self, kind: MediaKind) -> Result<(), Source> {
+        if kind == MediaKind::Cdrom && self.0.lock().unwrap().disc.take().is_some() {
             self.log("disc out");
         }
         Ok(())

@@ -5,6 +5,7 @@ mod agent;
 mod allocations;
 mod artefacts;
 mod crash;
+mod hardware;
 mod heartbeats;
 mod inspection;
 mod lease;

@@ -2,6 +2,7 @@
 //! JSON, BIGINT (numbers, booleans as 0 and 1, times in microseconds).
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -59,6 +60,12 @@ impl Cell {
 
     pub(crate) fn time(time: Option<Timestamp>) -> Self {
         Self::Int(time.map(Timestamp::as_microsecond))
+    }
+
+    /// Microseconds.
+    pub(crate) fn duration(duration: Option<Duration>) -> Self {
+        let micros = |duration: Duration| i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+        Self::Int(duration.map(micros))
     }
 
     /// A value that is always an object or a list, so that it cannot fail to
@@ -181,6 +188,12 @@ impl<'r> Columns<'r> {
         let index = self.next;
         let number = self.maybe_int()?;
         self.there(index, number)
+    }
+
+    /// Microseconds.
+    pub(crate) fn maybe_duration(&mut self) -> Result<Option<Duration>> {
+        let micros = self.maybe_int()?;
+        Ok(micros.map(|micros| Duration::from_micros(micros.unsigned_abs())))
     }
 
     /// A number of 32 bits.

@@ -1,5 +1,7 @@
 //! History: what happened to a node, for people.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use uuid::Uuid;
 use wrought_wire::state::ProvisionState;
@@ -43,6 +45,10 @@ pub struct HistoryEntry {
     pub state: Option<ProvisionState>,
     /// Its target then.
     pub target: Option<ProvisionState>,
+    /// Project of who asked for it.
+    pub project: Option<String>,
+    /// How long that took which ended.
+    pub duration: Option<Duration>,
 }
 
 /// Which page of a node's history is wanted.
@@ -69,6 +75,8 @@ const COLUMNS: &[&str] = &[
     "created_at",
     "state",
     "target_provision_state",
+    "project",
+    "duration",
 ];
 
 const LISTED: Listed = Listed {
@@ -98,6 +106,8 @@ fn read(row: &DbRow) -> Result<HistoryEntry> {
         created_at: column.time()?,
         state: column.maybe_parse()?,
         target: column.maybe_parse()?,
+        project: column.maybe_text()?,
+        duration: column.maybe_duration()?,
     })
 }
 
@@ -157,7 +167,8 @@ pub(crate) async fn append(db: &mut Db, entries: &[HistoryEntry]) -> Result<()> 
     for entry in entries {
         let inserted = db.execute(
             "INSERT INTO node_history (uuid, node_uuid, severity, event_type, event, user_id, conductor, \
-             created_at, state, target_provision_state) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+             created_at, state, target_provision_state, project, duration) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
             [
                 entry.uuid.into(),
                 entry.node.into(),
@@ -169,6 +180,8 @@ pub(crate) async fn append(db: &mut Db, entries: &[HistoryEntry]) -> Result<()> 
                 entry.created_at.into(),
                 Cell::shown(entry.state),
                 Cell::shown(entry.target),
+                Cell::maybe(entry.project.as_ref()),
+                Cell::duration(entry.duration),
             ],
         );
         inserted.await.map_err(|error| match is_foreign(&error) {
@@ -213,6 +226,8 @@ mod tests {
             created_at: codec::now(),
             state: Some(ProvisionState::DeployFail),
             target: Some(ProvisionState::Active),
+            project: Some("p".to_owned()),
+            duration: Some(Duration::from_millis(1500)),
         }
     }
 

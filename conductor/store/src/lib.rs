@@ -11,10 +11,12 @@
 //! * Times are kept in microseconds: what is finer is cut off.
 
 pub mod allocation;
+pub mod bios;
 pub mod chassis;
 pub mod conductor;
 pub mod deploy_template;
 pub mod error;
+pub mod firmware;
 pub mod heartbeat;
 pub mod history;
 pub mod inspection_rule;
@@ -23,6 +25,7 @@ pub mod journal;
 pub mod lock;
 pub mod node;
 pub mod page;
+pub mod part;
 pub mod port;
 pub mod portgroup;
 pub mod row;
@@ -42,11 +45,13 @@ mod testing;
 
 pub use allocation::Allocation;
 pub use allocation::AllocationQuery;
+pub use bios::BiosSetting;
 pub use chassis::Chassis;
 pub use conductor::Conductor;
 pub use deploy_template::DeployTemplate;
 pub use error::Error;
 pub use error::Result;
+pub use firmware::FirmwareComponent;
 pub use history::HistoryEntry;
 pub use history::HistoryQuery;
 pub use inspection_rule::InspectionRule;
@@ -59,6 +64,8 @@ pub use lock::LockError;
 pub use node::Node;
 pub use node::query::NodeQuery;
 pub use page::SortDir;
+pub use part::Known;
+pub use part::Part;
 pub use port::Port;
 pub use port::query::PortQuery;
 pub use portgroup::Portgroup;

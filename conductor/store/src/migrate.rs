@@ -29,6 +29,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (1, include_str!("migrations/0001.sql")),
     (2, include_str!("migrations/0002.sql")),
     (3, include_str!("migrations/0003.sql")),
+    (4, include_str!("migrations/0004.sql")),
     (5, include_str!("migrations/0005.sql")),
 ];
 

@@ -105,6 +105,8 @@ pub struct Node {
     pub boot_mode: Option<String>,
     /// Secure boot as read.
     pub secure_boot: Option<bool>,
+    /// Health of the hardware as read: `OK`, `Warning` or `Critical` (1.109).
+    pub health: Option<String>,
     /// Shard.
     pub shard: Option<String>,
     /// Parent node.
@@ -171,6 +173,7 @@ impl Node {
             network_data: Map::new(),
             boot_mode: None,
             secure_boot: None,
+            health: None,
             shard: None,
             parent_node: None,
             disable_power_off: false,

@@ -4,43 +4,26 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 use wrought_wire::state::BootDevice;
+use wrought_wire::state::BootMode;
 
 use super::Client;
 use super::Error;
 use super::Result;
 use super::json;
 
-/// Firmware mode in which a system boots.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BootMode {
-    /// UEFI.
-    Uefi,
-    /// BIOS, "Legacy" in Redfish.
-    Bios,
+/// A boot mode in Redfish's words.
+const fn mode_word(mode: BootMode) -> &'static str {
+    match mode {
+        BootMode::Uefi => "UEFI",
+        BootMode::Bios => "Legacy",
+    }
 }
 
-impl BootMode {
-    /// `uefi` or `bios`, as nodes have it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Uefi => "uefi",
-            Self::Bios => "bios",
-        }
-    }
-
-    const fn redfish(self) -> &'static str {
-        match self {
-            Self::Uefi => "UEFI",
-            Self::Bios => "Legacy",
-        }
-    }
-
-    fn of(system: &Value) -> Option<Self> {
-        match json::text(system, "/Boot/BootSourceOverrideMode")? {
-            "UEFI" => Some(Self::Uefi),
-            "Legacy" => Some(Self::Bios),
-            _ => None,
-        }
+fn mode_of(system: &Value) -> Option<BootMode> {
+    match json::text(system, "/Boot/BootSourceOverrideMode")? {
+        "UEFI" => Some(BootMode::Uefi),
+        "Legacy" => Some(BootMode::Bios),
+        _ => None,
     }
 }
 
@@ -81,7 +64,7 @@ impl BootOverride {
             device: target.and_then(device),
             target: target.map(str::to_owned),
             enabled,
-            mode: BootMode::of(system),
+            mode: mode_of(system),
         }
     }
 }
@@ -132,7 +115,7 @@ impl Client {
     /// Reads the boot mode; none when the service does not tell it.
     pub async fn boot_mode(&self) -> Result<Option<BootMode>> {
         let (_, system) = self.read_system().await?;
-        Ok(BootMode::of(&system.body))
+        Ok(mode_of(&system.body))
     }
 
     /// Sets the boot override for the next boot, or for every boot, and reads
@@ -169,7 +152,7 @@ impl Client {
         boot.insert("BootSourceOverrideEnabled".to_owned(), json!(enabled));
         let mode = mode.filter(|mode| mode_is_settable(&system.body, *mode));
         if let Some(mode) = mode {
-            boot.insert("BootSourceOverrideMode".to_owned(), json!(mode.redfish()));
+            boot.insert("BootSourceOverrideMode".to_owned(), json!(mode_word(mode)));
         }
         let etag = system.etag.as_deref();
         let first = self.patch(&path, &json!({"Boot": boot}), etag).await;
@@ -187,6 +170,41 @@ impl Client {
         let read = self.boot_device().await?;
         tracing::info!(address = self.address(), path, target, enabled, read = ?read, "boot device");
         Ok(read)
+    }
+
+    /// Sets the mode in which the system boots from its next start on.
+    pub async fn set_boot_mode(&self, mode: BootMode) -> Result<()> {
+        let (path, system) = self.read_system().await?;
+        if mode_of(&system.body) == Some(mode) {
+            return Ok(());
+        }
+        if !mode_is_settable(&system.body, mode) {
+            let offered = json::texts(
+                &system.body,
+                "/Boot/BootSourceOverrideMode@Redfish.AllowableValues",
+            );
+            return Err(Error::Unsupported {
+                path,
+                wanted: format!("boot mode {mode}"),
+                offered: offered.unwrap_or_default().join(", "),
+            });
+        }
+        let mut boot = Map::new();
+        boot.insert("BootSourceOverrideMode".to_owned(), json!(mode_word(mode)));
+        let etag = system.etag.as_deref();
+        let first = self.patch(&path, &json!({"Boot": boot}), etag).await;
+        match first {
+            // Services exist that take the mode only beside the override.
+            Err(error) if error.is_refusal() => {
+                for name in ["BootSourceOverrideTarget", "BootSourceOverrideEnabled"] {
+                    let now = system.body.pointer(&format!("/Boot/{name}"));
+                    boot.extend(now.map(|now| (name.to_owned(), now.clone())));
+                }
+                let again = self.patch(&path, &json!({"Boot": boot}), None).await;
+                again.map(drop).map_err(|_| error)
+            }
+            first => first.map(drop),
+        }
     }
 
     /// Switches the boot override off.
@@ -209,15 +227,15 @@ fn mode_is_settable(system: &Value, mode: BootMode) -> bool {
         system,
         "/Boot/BootSourceOverrideMode@Redfish.AllowableValues",
     );
-    shown && offered.is_none_or(|offered| offered.iter().any(|offer| offer == mode.redfish()))
+    shown && offered.is_none_or(|offered| offered.iter().any(|offer| offer == mode_word(mode)))
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
     use wrought_wire::state::BootDevice;
+    use wrought_wire::state::BootMode;
 
-    use super::BootMode;
     use super::BootOverride;
     use super::Enabled;
     use super::mode_is_settable;

@@ -70,6 +70,13 @@ impl Client {
         self.request(Method::POST, path, Some(body), None).await
     }
 
+    /// Deletes a resource.
+    pub(crate) async fn delete(&self, path: &str) -> Result<()> {
+        self.request(Method::DELETE, path, None, None)
+            .await
+            .map(drop)
+    }
+
     /// Changes a resource: with its ETag when it has one; a stale ETag is read
     /// again once, then left out (services exist that refuse their own).
     pub(crate) async fn patch(

@@ -1,4 +1,5 @@
-//! Virtual media: an image served by URL becomes a CD in the machine.
+//! Virtual media: an image served by URL becomes a CD, USB stick or
+//! floppy in the machine.
 //!
 //! Services differ in where the devices are (below the manager, below the
 //! system, or both), in which optional properties they take, and in whether
@@ -8,6 +9,7 @@
 use serde_json::Value;
 use serde_json::json;
 use tokio::time::Instant;
+use wrought_wire::state::MediaKind;
 
 use super::Client;
 use super::Error;
@@ -42,10 +44,15 @@ impl MediaSlot {
         }
     }
 
-    fn takes_discs(&self) -> bool {
-        self.media_types
-            .iter()
-            .any(|kind| matches!(kind.as_str(), "CD" | "DVD"))
+    /// Whether it shows the machine a device of that kind.
+    pub fn takes(&self, kind: MediaKind) -> bool {
+        let words: &[&str] = match kind {
+            MediaKind::Cdrom => &["CD", "DVD"],
+            MediaKind::Disk => &["USBStick"],
+            MediaKind::Floppy => &["Floppy"],
+        };
+        let offered = |word: &String| words.contains(&word.as_str());
+        self.media_types.iter().any(offered)
     }
 
     /// Also true when only a leftover image name is there: services exist that
@@ -85,10 +92,10 @@ impl Client {
         Ok(slots)
     }
 
-    /// Inserts the image behind `url` into a CD or DVD device, read-only, and
-    /// checks that it is in. Gives the path of the device.
-    pub async fn insert_media(&self, url: &str) -> Result<String> {
-        let slots = self.disc_slots().await?;
+    /// Inserts the image behind `url` into a device of that kind, read-only,
+    /// and checks that it is in. Gives the path of the device.
+    pub async fn insert_media(&self, kind: MediaKind, url: &str) -> Result<String> {
+        let slots = self.slots(kind).await?;
         if let Some(slot) = slots
             .iter()
             .find(|slot| slot.inserted == Some(true) && slot.image.as_deref() == Some(url))
@@ -108,13 +115,13 @@ impl Client {
         }
         Err(match last {
             Some(error) => error,
-            None => self.no_discs().await?,
+            None => self.no_device(kind).await?,
         })
     }
 
-    /// Ejects whatever is in CD or DVD devices; nothing inserted is fine.
-    pub async fn eject_media(&self) -> Result<()> {
-        for slot in self.disc_slots().await? {
+    /// Ejects whatever is in devices of that kind; nothing inserted is fine.
+    pub async fn eject_media(&self, kind: MediaKind) -> Result<()> {
+        for slot in self.slots(kind).await? {
             if slot.is_occupied() {
                 self.eject_from(&slot).await?;
             }
@@ -122,13 +129,13 @@ impl Client {
         Ok(())
     }
 
-    async fn disc_slots(&self) -> Result<Vec<MediaSlot>> {
+    async fn slots(&self, kind: MediaKind) -> Result<Vec<MediaSlot>> {
         let mut slots = self.media().await?;
-        slots.retain(MediaSlot::takes_discs);
+        slots.retain(|slot| slot.takes(kind));
         Ok(slots)
     }
 
-    async fn no_discs(&self) -> Result<Error> {
+    async fn no_device(&self, kind: MediaKind) -> Result<Error> {
         let offered: Vec<String> = self
             .media()
             .await?
@@ -137,7 +144,7 @@ impl Client {
             .collect();
         Ok(Error::Unsupported {
             path: self.system_path().await?.to_owned(),
-            wanted: "a virtual CD or DVD device".to_owned(),
+            wanted: format!("a virtual device for media of the kind {kind}"),
             offered: if offered.is_empty() {
                 "none".to_owned()
             } else {
@@ -147,7 +154,7 @@ impl Client {
     }
 
     /// Managers of the system, or all of them when it names none.
-    async fn managers(&self, system: &Reply) -> Result<Vec<String>> {
+    pub(crate) async fn managers(&self, system: &Reply) -> Result<Vec<String>> {
         let named = json::links(&system.body, "/Links/ManagedBy");
         if !named.is_empty() {
             return Ok(named);
@@ -163,7 +170,7 @@ impl Client {
     }
 
     /// A resource that may be missing, or announced and not built.
-    async fn optional(&self, path: &str) -> Result<Option<Reply>> {
+    pub(crate) async fn optional(&self, path: &str) -> Result<Option<Reply>> {
         match self.get(path).await {
             Ok(reply) => Ok(Some(reply)),
             Err(error) if error.is_refusal() => Ok(None),

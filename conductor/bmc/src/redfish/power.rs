@@ -111,7 +111,7 @@ impl Client {
             return Ok(target.state());
         }
         let started = Instant::now();
-        let sent = self.reset(&path, &system.body, action).await;
+        let sent = self.reset(&path, &system.body, action.reset_types()).await;
         let mut again = action != PowerAction::ForceRestart && action != PowerAction::SoftOff;
         let mut refused = match sent {
             Ok(()) => None,
@@ -140,14 +140,21 @@ impl Client {
             // Some services drop a request that meets a running transition.
             if again && started.elapsed() >= within / 2 {
                 again = false;
-                self.reset(&path, &system.body, action).await?;
+                self.reset(&path, &system.body, action.reset_types())
+                    .await?;
             }
             tokio::time::sleep(self.inner.tuning.poll).await;
         }
     }
 
+    /// Sends a non-maskable interrupt.
+    pub async fn inject_nmi(&self) -> Result<()> {
+        let (path, system) = self.read_system().await?;
+        self.reset(&path, &system.body, &["Nmi"]).await
+    }
+
     /// Sends `ComputerSystem.Reset` with the first fitting type on offer.
-    async fn reset(&self, path: &str, system: &Value, action: PowerAction) -> Result<()> {
+    async fn reset(&self, path: &str, system: &Value, wanted: &[&str]) -> Result<()> {
         let pointer = "/Actions/#ComputerSystem.Reset";
         let target = json::text(system, &format!("{pointer}/target")).map_or_else(
             || format!("{path}/Actions/ComputerSystem.Reset"),
@@ -163,7 +170,6 @@ impl Client {
                 None => None,
             },
         };
-        let wanted = action.reset_types();
         let reset_type = match &offered {
             None => wanted.first(),
             Some(offered) => wanted

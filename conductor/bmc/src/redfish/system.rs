@@ -49,6 +49,41 @@ impl Client {
         })
     }
 
+    /// Health of the system with all its parts; none when the service does not
+    /// tell.
+    pub async fn health(&self) -> Result<Option<String>> {
+        let (_, system) = self.read_system().await?;
+        let told = json::text(&system.body, "/Status/HealthRollup")
+            .or_else(|| json::text(&system.body, "/Status/Health"));
+        let known = |word: &&str| matches!(*word, "OK" | "Warning" | "Critical");
+        Ok(told.filter(known).map(str::to_owned))
+    }
+
+    /// Switches secure boot on or off from the next start on.
+    pub async fn set_secure_boot(&self, on: bool) -> Result<()> {
+        let (path, system) = self.read_system().await?;
+        let Some(secure) = json::link(&system.body, "/SecureBoot") else {
+            return Err(Error::Unsupported {
+                path,
+                wanted: "SecureBoot".to_owned(),
+                offered: "no such resource".to_owned(),
+            });
+        };
+        let now = self.get(&secure).await?;
+        if now
+            .body
+            .pointer("/SecureBootEnable")
+            .and_then(Value::as_bool)
+            == Some(on)
+        {
+            return Ok(());
+        }
+        let body = serde_json::json!({"SecureBootEnable": on});
+        self.patch(&secure, &body, now.etag.as_deref())
+            .await
+            .map(drop)
+    }
+
     /// Whether the system last booted with secure boot on; none when the
     /// service does not tell.
     pub async fn secure_boot(&self) -> Result<Option<bool>> {

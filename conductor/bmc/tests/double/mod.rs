@@ -1,5 +1,6 @@
 //! A Redfish service in this process, with a knob for every quirk.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -17,6 +18,7 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::response::Response;
 use base64::Engine;
+use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 use wrought_bmc::redfish::AuthType;
@@ -80,6 +82,12 @@ pub(crate) struct Bmc {
     pub(crate) redirect: Option<String>,
     /// Bytes of padding in the system resource.
     pub(crate) padding: usize,
+    /// Whether there is an `EventService`.
+    pub(crate) events: bool,
+    /// More properties of the system.
+    pub(crate) more: Map<String, Value>,
+    /// More resources by path, which are read and changed.
+    pub(crate) resources: BTreeMap<String, Value>,
 }
 
 /// The running double.
@@ -215,7 +223,11 @@ fn route(
     match (method.as_str(), path) {
         ("GET", "/redfish/v1") => {
             let mut root = json!({"Systems": {"@odata.id": "/redfish/v1/Systems"},
-                "Managers": {"@odata.id": "/redfish/v1/Managers"}});
+                "Managers": {"@odata.id": "/redfish/v1/Managers"},
+                "Registries": {"@odata.id": "/redfish/v1/Registries"}});
+            if bmc.events {
+                root["EventService"] = json!({"@odata.id": "/redfish/v1/EventService"});
+            }
             if bmc.sessions {
                 root["SessionService"] = json!({"@odata.id": "/redfish/v1/SessionService"});
             }
@@ -240,7 +252,7 @@ fn route(
         }
         ("GET", "/redfish/v1/Managers/1") => Json(match bmc.manager_media {
             true => json!({"VirtualMedia": {"@odata.id": "/redfish/v1/Managers/1/VirtualMedia"}}),
-            false => json!({}),
+            false => json!({"FirmwareVersion": "2.7", "Model": "Double BMC"}),
         })
         .into_response(),
         _ => media(bmc, method, path, body),
@@ -263,6 +275,9 @@ fn system(bmc: &mut Bmc) -> Response {
     if bmc.system_media {
         body["VirtualMedia"] = json!({"@odata.id": "/redfish/v1/Systems/1/VirtualMedia"});
     }
+    for (key, value) in &bmc.more {
+        body[key] = value.clone();
+    }
     match bmc.etag {
         true => ([("etag", format!("\"{}\"", bmc.changes))], Json(body)).into_response(),
         false => Json(body).into_response(),
@@ -276,7 +291,10 @@ fn patch_system(bmc: &mut Bmc, body: &Value, headers: &HeaderMap) -> Response {
     if bmc.etag && given != Some(&format!("\"{}\"", bmc.changes)) {
         return refuse(StatusCode::PRECONDITION_FAILED, "stale");
     }
-    let boot = body["Boot"].as_object().unwrap();
+    let Some(boot) = body["Boot"].as_object() else {
+        bmc.more.extend(body.as_object().unwrap().clone());
+        return StatusCode::NO_CONTENT.into_response();
+    };
     if bmc.refuse_mode && boot.contains_key("BootSourceOverrideMode") {
         return refuse(StatusCode::BAD_REQUEST, "mode is read-only");
     }
@@ -296,6 +314,7 @@ fn reset(bmc: &mut Bmc, body: &Value) -> Response {
         return StatusCode::NO_CONTENT.into_response();
     }
     let state = match body["ResetType"].as_str().unwrap() {
+        "Nmi" => return StatusCode::NO_CONTENT.into_response(),
         "On" | "ForceOn" | "ForceRestart" => "On",
         "ForceOff" | "GracefulShutdown" => "Off",
         _ => return refuse(StatusCode::BAD_REQUEST, "unknown reset type"),
@@ -305,6 +324,13 @@ fn reset(bmc: &mut Bmc, body: &Value) -> Response {
 }
 
 fn media(bmc: &mut Bmc, method: &Method, path: &str, body: &Value) -> Response {
+    if let Some(resource) = bmc.resources.get_mut(path) {
+        if method == Method::PATCH {
+            let change = body.as_object().unwrap().clone();
+            resource.as_object_mut().unwrap().extend(change);
+        }
+        return Json(resource.clone()).into_response();
+    }
     let places = [
         ("/redfish/v1/Managers/1/VirtualMedia", bmc.manager_media),
         ("/redfish/v1/Systems/1/VirtualMedia", bmc.system_media),

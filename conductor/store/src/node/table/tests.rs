@@ -244,6 +244,9 @@ fn any_node() -> impl Strategy<Value = Node> {
                 network_data: object(),
                 boot_mode: maybe_text(),
                 secure_boot: maybe.1,
+                health: maybe
+                    .1
+                    .map(|bad| if bad { "Critical" } else { "OK" }.to_owned()),
                 shard: maybe_text(),
                 parent_node: maybe_text(),
                 disable_power_off: bools[4],
