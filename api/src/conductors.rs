@@ -11,12 +11,15 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 use wrought_store::Conductor;
+use wrought_store::SortDir;
 
 use crate::ApiState;
 use crate::context::Context;
 use crate::error::ApiError;
 use crate::error::Result;
 use crate::links;
+use crate::paging;
+use crate::paging::Paging;
 use crate::query::Query;
 use crate::routes::Routes;
 use crate::time;
@@ -32,7 +35,7 @@ const FIELDS: [&str; 6] = [
     "drivers",
     "alive",
 ];
-const BRIEF: [&str; 3] = ["hostname", "conductor_group", "alive"];
+const BRIEF: &[&str] = &["hostname", "conductor_group", "alive"];
 
 /// Routes of this file.
 pub(crate) fn router() -> Routes {
@@ -43,27 +46,21 @@ pub(crate) fn router() -> Routes {
 
 async fn list(State(state): State<ApiState>, context: Context, uri: Uri) -> Result<Json<Value>> {
     context.endpoint(since::CONDUCTORS)?;
-    let known = [
-        ("detail", since::CONDUCTORS),
-        ("fields", since::CONDUCTORS),
-        ("limit", since::CONDUCTORS),
-        ("marker", since::CONDUCTORS),
-        ("sort_key", since::CONDUCTORS),
-        ("sort_dir", since::CONDUCTORS),
-    ];
+    let mut known = paging::ARGUMENTS.to_vec();
+    known.extend([("detail", since::CONDUCTORS), ("fields", since::CONDUCTORS)]);
     let query = Query::read(&uri, &context, &known)?;
+    let mut paging = Paging::named(&query)?;
     let fields = match (query.bool("detail")?.unwrap_or(false), requested(&query)?) {
-        (true, Some(_)) => {
-            return Err(ApiError::bad_request(
-                "Can not specify ?detail=True and fields in the same request.",
-            ));
-        }
+        (true, Some(_)) => return Err(ApiError::detail_and_fields()),
         (true, None) => FIELDS.to_vec(),
         (false, Some(fields)) => fields,
-        (false, None) => BRIEF.to_vec(),
+        (false, None) => {
+            paging.brief = BRIEF;
+            BRIEF.to_vec()
+        }
     };
-    // There are few of them: the whole list is one page.
     let mut conductors = state.store.conductors().await?;
+    sort(&mut conductors, &paging)?;
     if let Some(marker) = query.text("marker") {
         let place = conductors
             .iter()
@@ -71,19 +68,39 @@ async fn list(State(state): State<ApiState>, context: Context, uri: Uri) -> Resu
         let place = place.ok_or_else(|| missing(marker))?;
         conductors.drain(..=place);
     }
-    if let Some(limit) = query.text("limit") {
-        let limit: usize = limit
-            .parse()
-            .ok()
-            .filter(|limit| *limit > 0)
-            .ok_or_else(|| ApiError::bad_request(format!("Limit must be positive: {limit}")))?;
-        conductors.truncate(limit);
-    }
+    conductors.truncate(usize::try_from(paging.limit).unwrap_or(usize::MAX));
     let shown: Vec<Value> = conductors
         .iter()
         .map(|conductor| render(conductor, &fields, &context))
         .collect();
-    Ok(Json(json!({"conductors": shown})))
+    let mut body = json!({"conductors": shown});
+    let last = conductors.last().map(|last| last.hostname.as_str());
+    if let Some(next) = paging.next(&context, "conductors", &query, conductors.len(), last) {
+        body["next"] = json!(next);
+    }
+    Ok(Json(body))
+}
+
+/// Brings them into the wanted order; the store gives them as they came.
+fn sort(conductors: &mut [Conductor], paging: &Paging) -> Result<()> {
+    match paging.sort_key.as_deref() {
+        None => {}
+        Some("hostname") => conductors.sort_by(|a, b| a.hostname.cmp(&b.hostname)),
+        Some("conductor_group") => {
+            conductors.sort_by(|a, b| a.conductor_group.cmp(&b.conductor_group));
+        }
+        Some("created_at") => conductors.sort_by_key(|conductor| conductor.created_at),
+        Some("updated_at") => conductors.sort_by_key(|conductor| conductor.updated_at),
+        Some(other) => {
+            return Err(ApiError::bad_request(format!(
+                "The sort_key value {other} is an invalid field for sorting"
+            )));
+        }
+    }
+    if paging.sort_dir == SortDir::Desc {
+        conductors.reverse();
+    }
+    Ok(())
 }
 
 async fn show(
@@ -111,6 +128,8 @@ fn requested(query: &Query) -> Result<Option<Vec<&'static str>>> {
     let Some(names) = query.list("fields") else {
         return Ok(None);
     };
+    // Links are shown in any case.
+    let names = names.iter().filter(|name| *name != "links");
     let find = |name: &String| {
         FIELDS
             .iter()
@@ -118,7 +137,7 @@ fn requested(query: &Query) -> Result<Option<Vec<&'static str>>> {
             .find(|field| field == name)
             .ok_or_else(|| ApiError::bad_request(format!("Field {name} is not a valid field.")))
     };
-    names.iter().map(find).collect::<Result<Vec<_>>>().map(Some)
+    names.map(find).collect::<Result<Vec<_>>>().map(Some)
 }
 
 fn render(conductor: &Conductor, fields: &[&str], context: &Context) -> Value {

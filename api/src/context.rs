@@ -1,6 +1,7 @@
 //! What is known of a request before its handler runs.
 
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
@@ -14,6 +15,10 @@ use crate::version;
 /// Put into a request by whoever accepted its connection over TLS.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OverTls;
+
+/// Put into a request by whoever accepted its connection: where it came from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) IpAddr);
 
 /// What the front has found out.
 #[derive(Debug, Clone)]

@@ -2,8 +2,10 @@
 
 use axum::Json;
 use axum::extract::Path;
+use axum::extract::Request;
 use axum::extract::State;
 use axum::http::Uri;
+use axum::response::Response;
 use axum::routing::get;
 use serde_json::Map;
 use serde_json::Value;
@@ -17,6 +19,7 @@ use crate::error::Result;
 use crate::links;
 use crate::query::Query;
 use crate::routes::Routes;
+use crate::vendor;
 use crate::version::since;
 
 /// Interface kinds with the version that first shows each; the others came
@@ -34,6 +37,30 @@ pub(crate) fn router() -> Routes {
         .route("/v1/drivers", get(list))
         .route("/v1/drivers/{name}", get(show))
         .route("/v1/drivers/{name}/properties", get(properties))
+        .route(
+            "/v1/drivers/{name}/raid/logical_disk_properties",
+            get(raid_properties),
+        )
+        .route(
+            "/v1/drivers/{name}/vendor_passthru",
+            get(vendor_by_query)
+                .post(vendor_by_query)
+                .put(vendor_by_query)
+                .patch(vendor_by_query)
+                .delete(vendor_by_query),
+        )
+        .route(
+            "/v1/drivers/{name}/vendor_passthru/methods",
+            get(vendor_methods),
+        )
+        .route(
+            "/v1/drivers/{name}/vendor_passthru/{method}",
+            get(vendor_by_path)
+                .post(vendor_by_path)
+                .put(vendor_by_path)
+                .patch(vendor_by_path)
+                .delete(vendor_by_path),
+        )
 }
 
 async fn list(State(state): State<ApiState>, context: Context, uri: Uri) -> Result<Json<Value>> {
@@ -46,9 +73,7 @@ async fn list(State(state): State<ApiState>, context: Context, uri: Uri) -> Resu
     let detail = query.bool("detail")?.unwrap_or(false);
     let fields = query.list("fields");
     if detail && fields.is_some() {
-        return Err(ApiError::bad_request(
-            "Can not specify ?detail=True and fields in the same request.",
-        ));
+        return Err(ApiError::detail_and_fields());
     }
     let drivers = match query.text("type") {
         None | Some("dynamic") => state.conductor.drivers(),
@@ -86,9 +111,69 @@ async fn show(
 
 async fn properties(
     State(state): State<ApiState>,
+    context: Context,
     Path(name): Path<String>,
+    uri: Uri,
 ) -> Result<Json<Value>> {
-    Ok(Json(json!(find(&state, &name)?.properties)))
+    Query::read(&uri, &context, &[])?;
+    let mut drivers = state.conductor.drivers().into_iter();
+    let driver = drivers.find(|driver| driver.name == name);
+    let driver =
+        driver.ok_or_else(|| ApiError::not_found(format!("The driver '{name}' is unknown.")))?;
+    Ok(Json(json!(driver.properties)))
+}
+
+async fn raid_properties(
+    State(state): State<ApiState>,
+    context: Context,
+    Path(name): Path<String>,
+    uri: Uri,
+) -> Result<Json<Value>> {
+    context.needs("RAID configuration", since::RAID)?;
+    Query::read(&uri, &context, &[])?;
+    let properties = state.conductor.raid_properties(&name);
+    let properties = properties.map_err(ApiError::missing_driver_part)?;
+    Ok(Json(json!(properties)))
+}
+
+async fn vendor_methods(
+    State(state): State<ApiState>,
+    context: Context,
+    Path(name): Path<String>,
+    uri: Uri,
+) -> Result<Json<Value>> {
+    Query::read(&uri, &context, &[])?;
+    Ok(Json(json!(state.conductor.driver_vendor_methods(&name)?)))
+}
+
+async fn vendor_by_query(
+    State(state): State<ApiState>,
+    context: Context,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Response> {
+    vendor_call(&state, &context, &name, None, request).await
+}
+
+async fn vendor_by_path(
+    State(state): State<ApiState>,
+    context: Context,
+    Path((name, method)): Path<(String, String)>,
+    request: Request,
+) -> Result<Response> {
+    vendor_call(&state, &context, &name, Some(method), request).await
+}
+
+async fn vendor_call(
+    state: &ApiState,
+    context: &Context,
+    name: &str,
+    method: Option<String>,
+    request: Request,
+) -> Result<Response> {
+    let call = vendor::read(context, method, request).await?;
+    let given = state.conductor.driver_vendor_call(name, call).await?;
+    Ok(vendor::answer(given))
 }
 
 fn find(state: &ApiState, name: &str) -> Result<Driver> {
@@ -148,8 +233,11 @@ fn select(whole: Value, fields: &[String]) -> Result<Value> {
     };
     let mut body = Map::new();
     for field in fields {
-        let value = whole.remove(field).filter(|_| field != "links");
-        let value = value
+        if field == "links" {
+            continue;
+        }
+        let value = whole
+            .remove(field)
             .ok_or_else(|| ApiError::bad_request(format!("Field {field} is not a valid field.")))?;
         body.insert(field.clone(), value);
     }

@@ -33,6 +33,25 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, message)
     }
 
+    /// 400: a request without what it must have.
+    pub(crate) fn missing(name: &str) -> Self {
+        Self::bad_request(format!("Missing mandatory parameter: {name}"))
+    }
+
+    /// 400: two ways of choosing fields at once.
+    pub(crate) fn detail_and_fields() -> Self {
+        Self::bad_request("Can not specify ?detail=True and fields in the same request.")
+    }
+
+    /// What a conductor says of a part that a driver may lack: 404 where it
+    /// lacks it.
+    pub(crate) fn missing_driver_part(error: wrought_rpc::Error) -> Self {
+        match error.kind {
+            Kind::Unsupported => Self::not_found(error.message),
+            _ => error.into(),
+        }
+    }
+
     /// 403: the caller may not.
     pub(crate) fn forbidden(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, message)

@@ -26,8 +26,12 @@ use wrought_wire::microversion::Microversion;
 use crate::ApiState;
 use crate::context::Context;
 use crate::context::OverTls;
+use crate::context::Peer;
 use crate::error::ApiError;
+use crate::error::Result;
 use crate::openapi;
+use crate::proxies::is_host;
+use crate::router::Part;
 use crate::version;
 use crate::version::since;
 
@@ -39,7 +43,7 @@ const OUTSIDE: [&str; 3] = ["/", "/healthcheck", openapi::PATH];
 
 /// The middleware.
 pub(crate) async fn front(
-    State(state): State<ApiState>,
+    State((state, part)): State<(ApiState, Part)>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -51,6 +55,8 @@ pub(crate) async fn front(
     let asked = version::requested(request.headers());
     let mut response = if method == Method::OPTIONS {
         StatusCode::OK.into_response()
+    } else if let Err(refusal) = offered(part, &path) {
+        refusal.into_response()
     } else if let Err(refusal) = state.auth.check(&method, &path, request.headers()).await {
         refusal
     } else if !is_text(&path) {
@@ -73,6 +79,21 @@ pub(crate) async fn front(
     let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     tracing::debug!(%method, path, status, ms, id, "request");
     response
+}
+
+/// Whether the listener serves what is at a path.
+fn offered(part: Part, path: &str) -> Result<()> {
+    let ramdisk = matches!(path, "/v1/lookup" | "/v1/continue_inspection")
+        || path.starts_with("/v1/heartbeat/");
+    match part {
+        Part::WithoutRamdisk if ramdisk => Err(ApiError::forbidden(
+            "The endpoints for ramdisks are not offered at this address.",
+        )),
+        Part::RamdiskOnly if !ramdisk && path != "/v1" && !OUTSIDE.contains(&path) => Err(
+            ApiError::not_found("Not Found: only the endpoints for ramdisks are at this address."),
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// Brings a path into one form: no slash at the end, always below `/v1`.
@@ -134,11 +155,15 @@ fn base(state: &ApiState, request: &Request) -> Arc<str> {
         .uri()
         .authority()
         .map(|authority| authority.as_str()));
+    let host = host.filter(|host| is_host(host)).unwrap_or("localhost");
     let scheme = match request.extensions().get::<OverTls>() {
         Some(OverTls) => "https",
         None => "http",
     };
-    Arc::from(format!("{scheme}://{}", host.unwrap_or("localhost")))
+    let peer = request.extensions().get::<Peer>();
+    let told =
+        peer.and_then(|Peer(peer)| state.proxies.base(*peer, request.headers(), scheme, host));
+    Arc::from(told.unwrap_or_else(|| format!("{scheme}://{host}")))
 }
 
 /// Puts version and identity into the answer.
@@ -183,6 +208,25 @@ mod tests {
 
     use super::is_text;
     use super::normalise;
+    use super::offered;
+    use crate::router::Part;
+
+    #[test]
+    fn listeners_serve_their_part() {
+        let ramdisk = ["/v1/lookup", "/v1/heartbeat/x", "/v1/continue_inspection"];
+        for path in ramdisk
+            .iter()
+            .chain(&["/", "/v1", "/healthcheck", "/v1/nodes"])
+        {
+            let is_ramdisk = ramdisk.contains(path);
+            let status = |part| offered(part, path).err().map(|error| error.status());
+            assert_eq!(status(Part::All), None);
+            let expected = is_ramdisk.then_some(403);
+            assert_eq!(status(Part::WithoutRamdisk), expected, "{path}");
+            let expected = (*path == "/v1/nodes").then_some(404);
+            assert_eq!(status(Part::RamdiskOnly), expected, "{path}");
+        }
+    }
 
     #[test]
     fn paths_must_be_text() {

@@ -18,6 +18,7 @@ mod continue_inspection;
 mod deploy_templates;
 mod drivers;
 mod error;
+mod events;
 mod fields;
 mod front;
 mod heartbeat;
@@ -31,6 +32,7 @@ mod paging;
 mod patch;
 mod portgroups;
 mod ports;
+mod proxies;
 mod query;
 mod resource;
 mod root;
@@ -43,6 +45,7 @@ mod steps;
 mod time;
 mod traits;
 mod value;
+mod vendor;
 mod version;
 mod volume;
 
@@ -50,7 +53,12 @@ use std::sync::Arc;
 
 pub use auth::Auth;
 pub use auth::AuthError;
+pub use proxies::BadNetwork;
+pub use proxies::Network;
+pub use proxies::Proxies;
+pub use router::Part;
 pub use router::router;
+pub use router::router_of;
 pub use serve::Limits;
 pub use serve::serve;
 pub use serve::serve_with;
@@ -69,6 +77,8 @@ pub struct ApiState {
     /// What links begin with, such as `https://192.0.2.1:6385`; none: what the
     /// request was sent to.
     pub public_endpoint: Option<String>,
+    /// Proxies whose word is taken for how clients reached them.
+    pub proxies: Proxies,
 }
 
 impl std::fmt::Debug for ApiState {

@@ -37,6 +37,15 @@ pub(crate) struct Paging {
 impl Paging {
     /// Reads the page from the arguments.
     pub(crate) fn read(query: &Query) -> Result<Self> {
+        Ok(Self {
+            marker: query.uuid("marker")?,
+            ..Self::named(query)?
+        })
+    }
+
+    /// The same for a list whose entries have names instead of UUIDs; its
+    /// marker is the caller's to look for.
+    pub(crate) fn named(query: &Query) -> Result<Self> {
         let limit = match query.text("limit") {
             None => MAX_LIMIT,
             Some(text) => match text.trim().parse::<i64>() {
@@ -63,7 +72,7 @@ impl Paging {
             .map(str::to_owned);
         Ok(Self {
             limit,
-            marker: query.uuid("marker")?,
+            marker: None,
             sort_key,
             sort_dir,
             brief: &[],

@@ -72,11 +72,11 @@ impl Query {
         Some(entries)
     }
 
-    /// A comma list of names as they are written.
+    /// A comma list of names as they are written. An empty one is nobody's name,
+    /// so that it finds nothing.
     pub(crate) fn names(&self, name: &str) -> Vec<String> {
         let entries = self.text(name).into_iter().flat_map(|text| text.split(','));
-        let entries = entries.map(|entry| entry.trim().to_owned());
-        entries.filter(|entry| !entry.is_empty()).collect()
+        entries.map(|entry| entry.trim().to_owned()).collect()
     }
 
     /// A boolean in one of the usual words.

@@ -12,6 +12,7 @@ use crate::continue_inspection;
 use crate::deploy_templates;
 use crate::drivers;
 use crate::error::ApiError;
+use crate::events;
 use crate::front;
 use crate::heartbeat;
 use crate::inspection_rules;
@@ -25,6 +26,18 @@ use crate::routes::Routes;
 use crate::runbooks;
 use crate::shards;
 use crate::volume;
+
+/// Which part of the API a listener serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Part {
+    /// All of it.
+    #[default]
+    All,
+    /// Nothing for ramdisks: they get 403.
+    WithoutRamdisk,
+    /// What ramdisks need and nothing else.
+    RamdiskOnly,
+}
 
 /// Every route.
 pub(crate) fn routes() -> Routes {
@@ -41,6 +54,7 @@ pub(crate) fn routes() -> Routes {
         .merge(lookup::router())
         .merge(continue_inspection::router())
         .merge(heartbeat::router())
+        .merge(events::router())
         .merge(portgroups::router())
         .merge(runbooks::router())
         .merge(shards::router())
@@ -50,6 +64,11 @@ pub(crate) fn routes() -> Routes {
 
 /// The whole API.
 pub fn router(state: ApiState) -> Router {
+    router_of(state, Part::All)
+}
+
+/// A part of the API.
+pub fn router_of(state: ApiState, part: Part) -> Router {
     let resources = routes()
         .into_router()
         .fallback(nothing)
@@ -58,7 +77,7 @@ pub fn router(state: ApiState) -> Router {
     // The front rewrites paths, so it must come before anything is routed.
     Router::new()
         .fallback_service(resources)
-        .layer(from_fn_with_state(state, front::front))
+        .layer(from_fn_with_state((state, part), front::front))
 }
 
 /// The answer where no resource is.

@@ -30,6 +30,7 @@ use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
 use crate::context::OverTls;
+use crate::context::Peer;
 
 /// Bounds of a listener.
 #[derive(Debug, Clone)]
@@ -179,10 +180,17 @@ async fn connection(
     counted: Arc<Counted>,
 ) {
     let _ = stream.set_nodelay(true);
+    let Ok(peer) = stream.peer_addr() else {
+        // It is gone already.
+        return;
+    };
+    let peer = Peer(peer.ip());
     match acceptor {
-        None => requests(stream, router, stopping, limits, counted, false).await,
+        None => requests(stream, router, stopping, limits, counted, (peer, false)).await,
         Some(acceptor) => match timeout(limits.handshake, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => requests(stream, router, stopping, limits, counted, true).await,
+            Ok(Ok(stream)) => {
+                requests(stream, router, stopping, limits, counted, (peer, true)).await
+            }
             Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
             Err(_) => tracing::debug!("TLS handshake timed out"),
         },
@@ -195,12 +203,13 @@ async fn requests<S>(
     mut stopping: watch::Receiver<bool>,
     limits: &Limits,
     counted: Arc<Counted>,
-    over_tls: bool,
+    (peer, over_tls): (Peer, bool),
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);
+        request.extensions_mut().insert(peer);
         if over_tls {
             request.extensions_mut().insert(OverTls);
         }

@@ -8,6 +8,23 @@ use crate::body;
 use crate::error::ApiError;
 use crate::error::Result;
 
+/// A boolean, also in the words that command line clients send.
+pub(crate) fn word(name: &str, value: &Value) -> Result<bool> {
+    let word = match value {
+        Value::Bool(flag) => return Ok(*flag),
+        Value::String(word) => word.clone(),
+        other => other.to_string(),
+    };
+    match word.trim().to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" | "t" | "y" => Ok(true),
+        "false" | "0" | "no" | "off" | "f" | "n" => Ok(false),
+        _ => Err(ApiError::bad_request(format!(
+            "Invalid {name}: Unrecognized value '{word}', acceptable values are: '0', '1', 'f', \
+             'false', 'n', 'no', 'off', 'on', 't', 'true', 'y', 'yes'"
+        ))),
+    }
+}
+
 /// What a resource is called in the errors of its fields, such as `port`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Noun(pub(crate) &'static str);

@@ -34,6 +34,10 @@ pub(crate) mod since {
     pub(crate) const NESTED_PORTGROUPS: u16 = 24;
     /// Soft power actions and `timeout`.
     pub(crate) const SOFT_POWER: u16 = 27;
+    /// Virtual interfaces.
+    pub(crate) const VIFS: u16 = 28;
+    /// Non-maskable interrupts.
+    pub(crate) const INJECT_NMI: u16 = 29;
     /// Driver types and their interfaces.
     pub(crate) const DYNAMIC_DRIVERS: u16 = 30;
     /// Volumes.
@@ -46,6 +50,8 @@ pub(crate) mod since {
     pub(crate) const TRAITS: u16 = 37;
     /// `inspect wait` is shown; before, it was `inspecting`.
     pub(crate) const INSPECT_WAIT: u16 = 39;
+    /// BIOS settings.
+    pub(crate) const BIOS: u16 = 40;
     /// `?detail=`.
     pub(crate) const DETAIL: u16 = 43;
     /// `?reset_interfaces=`.
@@ -72,6 +78,8 @@ pub(crate) mod since {
     pub(crate) const AGENT_TOKEN: u16 = 62;
     /// `network_type` of a port's `local_link_connection`.
     pub(crate) const NETWORK_TYPE: u16 = 64;
+    /// Port or portgroup of a virtual interface.
+    pub(crate) const VIF_PLACES: u16 = 67;
     /// `agent_verify_ca` in heartbeats.
     pub(crate) const AGENT_VERIFY_CA: u16 = 68;
     /// Steps with a deployment.
@@ -80,8 +88,12 @@ pub(crate) mod since {
     pub(crate) const DISABLE_RAMDISK: u16 = 70;
     /// `agent_status` in heartbeats.
     pub(crate) const AGENT_STATUS: u16 = 72;
+    /// What the BIOS's registry says of settings.
+    pub(crate) const BIOS_REGISTRY: u16 = 74;
     /// Boot mode and secure boot among the states.
     pub(crate) const BOOT_MODE: u16 = 75;
+    /// Boot mode and secure boot can be set.
+    pub(crate) const SET_BOOT_MODE: u16 = 76;
     /// `fields` for drivers.
     pub(crate) const DRIVER_FIELDS: u16 = 77;
     /// Node history.
@@ -94,14 +106,20 @@ pub(crate) mod since {
     pub(crate) const CHILDREN: u16 = 83;
     /// `continue_inspection` for all.
     pub(crate) const CONTINUE_INSPECTION: u16 = 84;
+    /// Firmware components.
+    pub(crate) const FIRMWARE: u16 = 86;
     /// Names of ports.
     pub(crate) const PORT_NAMES: u16 = 88;
+    /// Virtual media.
+    pub(crate) const VMEDIA: u16 = 89;
     /// Ports of virtual switches.
     pub(crate) const VTEP: u16 = 90;
     /// `.json` at the end of a path is part of the name.
     pub(crate) const NO_SUFFIX: u16 = 91;
     /// Runbooks.
     pub(crate) const RUNBOOKS: u16 = 92;
+    /// Devices of virtual media are shown.
+    pub(crate) const VMEDIA_GET: u16 = 93;
     /// `node_ident` of a new port.
     pub(crate) const PORT_NODE_IDENT: u16 = 94;
     /// Inspection rules.
@@ -116,6 +134,8 @@ pub(crate) mod since {
     pub(crate) const SERVICE_DISABLE_RAMDISK: u16 = 108;
     /// Traits of runbooks.
     pub(crate) const RUNBOOK_TRAITS: u16 = 112;
+    /// Vendor, model and serial number of firmware components.
+    pub(crate) const FIRMWARE_PARTS: u16 = 114;
     /// State, target and duration in history entries.
     pub(crate) const HISTORY_STATES: u16 = 115;
     /// Project in history entries.

@@ -9,6 +9,7 @@ use anyhow::Context;
 use anyhow::Result;
 use clap::Args;
 use serde::Deserialize;
+use wrought_api::Network;
 
 use crate::private;
 
@@ -57,9 +58,35 @@ struct File {
     ca_dir: Option<PathBuf>,
     host: Option<String>,
     public_endpoint: Option<String>,
+    trusted_proxies: Vec<String>,
+    ramdisk: Ramdisk,
     boot: wrought_conductor::config::Boot,
     conductor: wrought_conductor::config::Conductor,
     agent: wrought_conductor::config::Agent,
+}
+
+/// Where ramdisks find the API: `lookup`, `heartbeat` and
+/// `continue_inspection`, which nobody has to authenticate for.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Ramdisk {
+    /// False: nowhere, they are refused with 403.
+    pub(crate) enabled: bool,
+    /// A listener of their own; then they are refused at the API's.
+    pub(crate) listen: Option<SocketAddr>,
+    /// The URL that ramdisks are told; without it that of their listener, else
+    /// `public_endpoint`.
+    pub(crate) url: Option<String>,
+}
+
+impl Default for Ramdisk {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            listen: None,
+            url: None,
+        }
+    }
 }
 
 /// Who may use the API.
@@ -108,6 +135,8 @@ pub(crate) struct Settings {
     pub(crate) ca_dir: PathBuf,
     pub(crate) host: String,
     pub(crate) public_endpoint: Option<String>,
+    pub(crate) trusted_proxies: Vec<Network>,
+    pub(crate) ramdisk: Ramdisk,
     pub(crate) boot: wrought_conductor::config::Boot,
     pub(crate) conductor: wrought_conductor::config::Conductor,
     pub(crate) agent: wrought_conductor::config::Agent,
@@ -149,6 +178,8 @@ impl Settings {
             state_dir,
             host,
             public_endpoint: file.public_endpoint,
+            trusted_proxies: networks(&file.trusted_proxies)?,
+            ramdisk: file.ramdisk,
             boot,
             conductor: file.conductor,
             agent: file.agent,
@@ -164,13 +195,20 @@ impl Settings {
              leave out --http, or listen on a loopback address, or use --auth none",
             self.listen
         );
+        let told = match self.ramdisk.listen {
+            Some(listen) => !listen.ip().is_unspecified(),
+            None => self.public_endpoint.is_some() || !self.listen.ip().is_unspecified(),
+        };
         anyhow::ensure!(
-            self.boot.listen.is_none()
-                || self.public_endpoint.is_some()
-                || !self.listen.ip().is_unspecified(),
+            self.boot.listen.is_none() || self.ramdisk.url.is_some() || told,
             "machines that boot from the network must be told where the API is: set \
-             public_endpoint in the configuration, or listen on one address instead of {}",
-            self.listen
+             public_endpoint (or url in [ramdisk]) in the configuration, or listen on one address \
+             instead of {}",
+            self.ramdisk.listen.unwrap_or(self.listen)
+        );
+        anyhow::ensure!(
+            self.ramdisk.enabled || self.ramdisk.listen.is_none(),
+            "[ramdisk] is not enabled, so that listen has no use there: leave one of them out"
         );
         if let (Some(listen), None) = (self.boot.listen, &self.boot.url) {
             anyhow::ensure!(
@@ -179,17 +217,31 @@ impl Settings {
                  serve them on one address instead of {listen}"
             );
         }
-        if let Some(url) = &self.public_endpoint {
+        let urls = [
+            ("public_endpoint", &self.public_endpoint),
+            ("url of [ramdisk]", &self.ramdisk.url),
+        ];
+        for (name, url) in urls {
+            let Some(url) = url else { continue };
             let good = url.split_once("://").is_some_and(|(scheme, rest)| {
                 matches!(scheme, "http" | "https") && !rest.is_empty()
             });
             anyhow::ensure!(
                 good,
-                "public_endpoint {url:?} is no URL such as https://192.0.2.1:6385"
+                "{name} {url:?} is no URL such as https://192.0.2.1:6385"
             );
         }
         Ok(())
     }
+}
+
+fn networks(texts: &[String]) -> Result<Vec<Network>> {
+    let parsed = texts
+        .iter()
+        .map(|text| text.parse().map_err(anyhow::Error::new));
+    parsed
+        .collect::<Result<Vec<_>>>()
+        .context("in trusted_proxies of the configuration")
 }
 
 fn read(path: &Path) -> Result<File> {
@@ -264,6 +316,22 @@ mod tests {
     }
 
     #[test]
+    fn ramdisks_may_have_a_door_of_their_own() {
+        assert!(Settings::load(Options::default()).unwrap().ramdisk.enabled);
+        let text = "trusted_proxies = [\"192.0.2.0/24\"]\n[boot]\nlisten = \"192.0.2.1:80\"\n\
+                    [ramdisk]\nlisten = \"192.0.2.1:6386\"\n";
+        let settings = load(text, Options::default()).unwrap();
+        assert_eq!(
+            settings.ramdisk.listen.map(|listen| listen.port()),
+            Some(6386)
+        );
+        assert_eq!(settings.trusted_proxies.len(), 1);
+        let text = text.replace("listen = \"192.0.2.1:6386\"", "listen = \"0.0.0.0:6386\"");
+        let error = load(&text, Options::default()).unwrap_err().to_string();
+        assert!(error.contains("[ramdisk]"), "{error}");
+    }
+
+    #[test]
     fn errors_name_file_and_key() {
         for (text, key) in [
             ("lissten = \"x\"", "lissten"),
@@ -271,11 +339,18 @@ mod tests {
             ("auth = \"digest\"", "auth"),
             ("listen = \"localhost\"", "listen"),
             ("public_endpoint = \"192.0.2.1\"", "public_endpoint"),
+            ("[ramdisk]\nurl = \"192.0.2.1\"", "[ramdisk]"),
+            (
+                "[ramdisk]\nlisten = \"192.0.2.1:1\"\nenabled = false",
+                "[ramdisk]",
+            ),
+            ("trusted_proxies = [\"192.0.2.0/40\"]", "trusted_proxies"),
         ] {
             let error = format!("{:#}", load(text, Options::default()).unwrap_err());
             assert!(error.contains(key), "{error}");
             assert!(
-                error.contains("wrought.toml") || key == "public_endpoint",
+                error.contains("wrought.toml")
+                    || ["public_endpoint", "[ramdisk]", "trusted_proxies"].contains(&key),
                 "{error}"
             );
         }

@@ -22,6 +22,8 @@ use tokio::task::JoinHandle;
 use wrought_api::ApiState;
 use wrought_api::Auth;
 use wrought_api::AuthError;
+use wrought_api::Part;
+use wrought_api::Proxies;
 use wrought_conductor::CaIdentity;
 use wrought_conductor::Service;
 use wrought_conductor::config::Config;
@@ -49,15 +51,25 @@ pub(crate) async fn run(settings: Settings) -> Outcome {
         Some(listen) => Some(bind(listen).await.or_exit(Kind::Unavailable)?),
         None => None,
     };
-    serve(settings, api, boot, stop).await
+    let ramdisk = match settings.ramdisk.listen {
+        Some(listen) => Some(bind(listen).await.or_exit(Kind::Unavailable)?),
+        None => None,
+    };
+    let listeners = Listeners { api, boot, ramdisk };
+    serve(settings, listeners, stop).await
 }
 
-async fn serve(
-    mut settings: Settings,
+/// The sockets, bound before anything else is done.
+struct Listeners {
     api: TcpListener,
     boot: Option<TcpListener>,
-    stop: stop::Stop,
-) -> Outcome {
+    ramdisk: Option<TcpListener>,
+}
+
+async fn serve(mut settings: Settings, listeners: Listeners, stop: stop::Stop) -> Outcome {
+    let Listeners { api, boot, ramdisk } = listeners;
+    // What is only made up from the address is for agents, not for links.
+    let endpoint = settings.public_endpoint.clone();
     let listen = api.local_addr().or_exit(Kind::Io)?;
     let scheme = if settings.http { "http" } else { "https" };
     if settings.public_endpoint.is_none() && !listen.ip().is_unspecified() {
@@ -66,14 +78,28 @@ async fn serve(
     if let Some(boot) = &boot {
         settings.boot.listen = Some(boot.local_addr().or_exit(Kind::Io)?);
     }
+    if let Some(ramdisk) = &ramdisk {
+        let listen = ramdisk.local_addr().or_exit(Kind::Io)?;
+        settings.ramdisk.listen = Some(listen);
+        if settings.ramdisk.url.is_none() && !listen.ip().is_unspecified() {
+            settings.ramdisk.url = Some(format!("{scheme}://{listen}"));
+        }
+    }
 
     let (auth, password) = authentication(&settings)?;
     private::folder(&settings.ca_dir).or_exit(Kind::Io)?;
     let source = tls::Source {
         ca_dir: settings.ca_dir.clone(),
         state_dir: settings.state_dir.clone(),
-        names: names::collect(&settings.host, listen, settings.public_endpoint.as_deref())
-            .or_exit(Kind::Usage)?,
+        names: names::collect(
+            &settings.host,
+            &[Some(listen), settings.ramdisk.listen],
+            &[
+                ("public_endpoint", settings.public_endpoint.as_deref()),
+                ("url of [ramdisk]", settings.ramdisk.url.as_deref()),
+            ],
+        )
+        .or_exit(Kind::Usage)?,
     };
     let identity = source.identity().or_exit(Kind::Io)?;
     // A URL of another kind may hold a password; the error has it masked.
@@ -100,9 +126,14 @@ async fn serve(
         store: store.clone(),
         conductor: Arc::clone(&service) as Arc<dyn wrought_rpc::Conductor>,
         auth,
-        public_endpoint: settings.public_endpoint.clone(),
+        public_endpoint: endpoint,
+        proxies: Proxies::new(settings.trusted_proxies.clone()),
     };
-    let router = wrought_api::router(state);
+    let part = match (settings.ramdisk.enabled, &ramdisk) {
+        (true, None) => Part::All,
+        _ => Part::WithoutRamdisk,
+    };
+    let router = wrought_api::router_of(state.clone(), part);
     let (tls, refresh) = if settings.http {
         (None, None)
     } else {
@@ -111,6 +142,9 @@ async fn serve(
     };
 
     println!("wrought: API on {scheme}://{listen}");
+    if let Some(listen) = settings.ramdisk.listen {
+        println!("wrought: ramdisk endpoints on {scheme}://{listen}");
+    }
     if let Some(listen) = settings.boot.listen {
         println!("wrought: boot artefacts on http://{listen}");
     }
@@ -140,6 +174,13 @@ async fn serve(
             stop.clone().wait(),
         ))
     });
+    let mut ramdisk = ramdisk.map(|listener| {
+        let router = wrought_api::router_of(state, Part::RamdiskOnly);
+        let (tls, until, limits) = (tls.clone(), stop.clone().wait(), limits.clone());
+        tokio::spawn(wrought_api::serve_with(
+            listener, tls, router, until, limits,
+        ))
+    });
     let until = stop.clone().wait();
     let mut api = tokio::spawn(wrought_api::serve_with(api, tls, router, until, limits));
     // A listener that ends before the word to stop has failed.
@@ -149,6 +190,7 @@ async fn serve(
         () = stop.clone().wait() => None,
         ended = &mut api => Some(ended),
         ended = either(boot.as_mut()) => Some(ended),
+        ended = either(ramdisk.as_mut()) => Some(ended),
     };
     let failed = ended.map(|ended| match ended {
         Ok(Ok(())) => anyhow::anyhow!("a listener ended by itself"),
@@ -159,8 +201,8 @@ async fn serve(
     let end = async {
         if failed.is_none() {
             api.await.ok();
-            if let Some(boot) = boot {
-                boot.await.ok();
+            for other in [boot, ramdisk].into_iter().flatten() {
+                other.await.ok();
             }
         }
         service.shutdown().await;
@@ -220,7 +262,8 @@ fn basic(file: &Path) -> Outcome<Auth> {
 
 fn conductor_config(settings: &Settings) -> Config {
     let mut config = Config::new(&settings.host, &settings.state_dir);
-    config.public_endpoint = settings.public_endpoint.clone();
+    let ramdisk = settings.ramdisk.url.as_ref();
+    config.public_endpoint = ramdisk.or(settings.public_endpoint.as_ref()).cloned();
     config.boot = settings.boot.clone();
     config.conductor = settings.conductor.clone();
     config.agent = settings.agent.clone();

@@ -43,7 +43,12 @@ pub(crate) async fn list(
         marker: paging.marker,
         limit: Some(paging.limit),
     };
-    let entries = state.store.history(node.uuid, &wanted).await?;
+    let entries = match state.store.history(node.uuid, &wanted).await {
+        Err(wrought_store::Error::MarkerNotFound { marker, .. }) => {
+            return Err(missing(&marker.to_string()));
+        }
+        read => read?,
+    };
     let detail = query.bool("detail")?.unwrap_or(false);
     let shown: Vec<Value> = entries
         .iter()
@@ -66,15 +71,17 @@ pub(crate) async fn show(
 ) -> Result<Json<Value>> {
     context.endpoint(since::HISTORY)?;
     let node = super::find(&state, &context, &ident).await?;
-    let missing =
-        || ApiError::not_found(format!("Node history record {entry} could not be found."));
-    let uuid: Uuid = entry.parse().map_err(|_| missing())?;
+    let uuid: Uuid = entry.parse().map_err(|_| missing(&entry))?;
     let found = state
         .store
         .history_entry(node.uuid, uuid)
         .await?
-        .ok_or_else(missing)?;
+        .ok_or_else(|| missing(&entry))?;
     Ok(Json(render(&found, true, &context)))
+}
+
+fn missing(entry: &str) -> ApiError {
+    ApiError::not_found(format!("Node history record {entry} could not be found."))
 }
 
 fn render(entry: &HistoryEntry, detail: bool, context: &Context) -> Value {
@@ -96,12 +103,13 @@ fn render(entry: &HistoryEntry, detail: bool, context: &Context) -> Value {
         shown["conductor"] = json!(entry.conductor);
         shown["user"] = json!(entry.user);
         if context.has(since::HISTORY_PROJECT) {
-            shown["project"] = Value::Null;
+            shown["project"] = json!(entry.project);
         }
         if context.has(since::HISTORY_STATES) {
             shown["state"] = json!(entry.state);
             shown["target_provision_state"] = json!(entry.target);
-            shown["duration_seconds"] = Value::Null;
+            let duration = entry.duration.map(|duration| duration.as_secs_f64());
+            shown["duration_seconds"] = json!(duration);
         }
     }
     shown

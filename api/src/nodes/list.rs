@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::json;
 use uuid::Uuid;
+use wrought_store::Chassis;
 use wrought_store::Node;
 use wrought_store::NodeQuery;
 use wrought_wire::state::ProvisionState;
@@ -42,10 +43,10 @@ pub(crate) const FILTERS: &[Known] = &[
     ("conductor_group", 46),
     ("conductor", since::CONDUCTORS),
     ("owner", 50),
-    ("description_contains", 51),
-    ("retired", 61),
+    ("description_contains", 1),
+    ("retired", 1),
     ("lessee", 65),
-    ("project", 65),
+    ("project", 1),
     ("shard", since::SHARDS),
     ("sharded", since::SHARDS),
     ("include_children", since::CHILDREN),
@@ -121,9 +122,7 @@ async fn chosen(
     let detail = query.bool("detail")?.unwrap_or(false);
     let requested = fields::requested(&query, context)?;
     match (detail, requested) {
-        (true, Some(_)) => Err(ApiError::bad_request(
-            "Can not specify ?detail=True and fields in the same request.",
-        )),
+        (true, Some(_)) => Err(ApiError::detail_and_fields()),
         (true, None) => full(state, context, &query, place, None).await,
         (false, Some(fields)) => full(state, context, &query, place, Some(fields)).await,
         (false, None) => brief(state, context, &query, place).await,
@@ -165,6 +164,19 @@ pub(crate) async fn children(
     ))
 }
 
+/// A chassis that is asked for must be there.
+async fn check_chassis(state: &ApiState, query: &Query) -> Result<()> {
+    let Some(uuid) = query.uuid("chassis_uuid")? else {
+        return Ok(());
+    };
+    match state.store.row::<Chassis>(uuid).await? {
+        Some(_) => Ok(()),
+        None => Err(ApiError::not_found(format!(
+            "Chassis {uuid} could not be found."
+        ))),
+    }
+}
+
 fn read(uri: &Uri, context: &Context, more: &[Known]) -> Result<Query> {
     let known: Vec<Known> = FILTERS
         .iter()
@@ -183,6 +195,7 @@ async fn full(
     fields: Option<Vec<&'static str>>,
 ) -> Result<Response> {
     let paging = Paging::read(query)?;
+    check_chassis(state, query).await?;
     let nodes = state
         .store
         .list_nodes(&node_query(query, context, &paging, place)?)
@@ -222,6 +235,7 @@ async fn brief(
     }
     let mut paging = Paging::read(query)?;
     paging.brief = fields::BRIEF;
+    check_chassis(state, query).await?;
     let nodes = state
         .store
         .list_nodes_brief(&node_query(query, context, &paging, place)?)

@@ -1,4 +1,4 @@
-//! `/v1/nodes/{ident}/management/boot_device`.
+//! `/v1/nodes/{ident}/management/boot_device` and `…/inject_nmi`.
 
 use axum::Json;
 use axum::extract::Path;
@@ -14,6 +14,8 @@ use crate::body;
 use crate::context::Context;
 use crate::error::ApiError;
 use crate::error::Result;
+use crate::query::Query;
+use crate::version::since;
 
 /// Reads the boot device from the BMC.
 pub(crate) async fn boot_device(
@@ -70,5 +72,25 @@ pub(crate) async fn set_boot_device(
         .conductor
         .set_boot_device(node.uuid, device, persistent)
         .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Sends a non-maskable interrupt.
+pub(crate) async fn inject_nmi(
+    State(state): State<ApiState>,
+    context: Context,
+    Path(ident): Path<String>,
+    request: Request,
+) -> Result<StatusCode> {
+    context.endpoint(since::INJECT_NMI)?;
+    Query::read(request.uri(), &context, &[])?;
+    let (parts, body) = request.into_parts();
+    match body::maybe_json(&parts.headers, body, body::ORDINARY).await? {
+        None | Some(Value::Null) => {}
+        Some(Value::Object(given)) => body::only(&given, &[])?,
+        Some(_) => return Err(ApiError::bad_request("Expected an empty JSON object")),
+    }
+    let node = super::find(&state, &context, &ident).await?;
+    state.conductor.inject_nmi(node.uuid).await?;
     Ok(StatusCode::NO_CONTENT)
 }

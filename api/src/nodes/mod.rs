@@ -1,16 +1,22 @@
 //! `/v1/nodes` and everything below one node.
 
+mod bios;
+mod boot_mode;
 mod change;
+mod console;
 mod create;
 mod delete;
 mod fields;
+mod firmware;
 mod history;
+mod indicators;
 mod inventory;
 mod list;
 mod maintenance;
 mod management;
 mod names;
 mod provision;
+mod raid;
 mod render;
 mod show;
 mod states;
@@ -18,7 +24,11 @@ mod steps;
 mod traits;
 mod update;
 mod validate;
+mod vendor;
+mod vifs;
+mod vmedia;
 
+use axum::routing::delete;
 use axum::routing::get;
 use axum::routing::put;
 use uuid::Uuid;
@@ -58,6 +68,16 @@ pub(crate) fn router() -> Routes {
             "/v1/nodes/{ident}/states/provision",
             put(provision::provision),
         )
+        .route("/v1/nodes/{ident}/states/raid", put(raid::set))
+        .route("/v1/nodes/{ident}/states/boot_mode", put(boot_mode::set))
+        .route(
+            "/v1/nodes/{ident}/states/secure_boot",
+            put(boot_mode::set_secure),
+        )
+        .route(
+            "/v1/nodes/{ident}/states/console",
+            get(console::show).put(console::set),
+        )
         .route(
             "/v1/nodes/{ident}/maintenance",
             put(maintenance::set).delete(maintenance::unset),
@@ -69,6 +89,49 @@ pub(crate) fn router() -> Routes {
         .route(
             "/v1/nodes/{ident}/management/boot_device/supported",
             get(management::supported),
+        )
+        .route(
+            "/v1/nodes/{ident}/management/inject_nmi",
+            put(management::inject_nmi),
+        )
+        .route(
+            "/v1/nodes/{ident}/management/indicators",
+            get(indicators::list),
+        )
+        .route(
+            "/v1/nodes/{ident}/management/indicators/{indicator}",
+            get(indicators::show).put(indicators::set),
+        )
+        .route("/v1/nodes/{ident}/bios", get(bios::list))
+        .route("/v1/nodes/{ident}/bios/{setting}", get(bios::show))
+        .route("/v1/nodes/{ident}/firmware", get(firmware::list))
+        .route("/v1/nodes/{ident}/vifs", get(vifs::list).post(vifs::attach))
+        .route("/v1/nodes/{ident}/vifs/{vif}", delete(vifs::detach))
+        .route(
+            "/v1/nodes/{ident}/vmedia",
+            get(vmedia::list)
+                .post(vmedia::attach)
+                .delete(vmedia::detach),
+        )
+        .route(
+            "/v1/nodes/{ident}/vendor_passthru",
+            get(vendor::by_query)
+                .post(vendor::by_query)
+                .put(vendor::by_query)
+                .patch(vendor::by_query)
+                .delete(vendor::by_query),
+        )
+        .route(
+            "/v1/nodes/{ident}/vendor_passthru/methods",
+            get(vendor::methods),
+        )
+        .route(
+            "/v1/nodes/{ident}/vendor_passthru/{method}",
+            get(vendor::by_path)
+                .post(vendor::by_path)
+                .put(vendor::by_path)
+                .patch(vendor::by_path)
+                .delete(vendor::by_path),
         )
         .route(
             "/v1/nodes/{ident}/traits",

@@ -96,6 +96,7 @@ impl<'a> Renderer<'a> {
             "driver_internal_info" => mask::masked_internal(&node.driver_internal_info),
             "extra" => json!(node.extra),
             "fault" => json!(node.fault),
+            "health" => json!(node.health),
             "inspection_finished_at" => time::value(node.inspection_finished_at),
             "inspection_started_at" => time::value(node.inspection_started_at),
             "instance_info" => mask::masked_instance(&node.instance_info),
@@ -131,7 +132,6 @@ impl<'a> Renderer<'a> {
             "chassis_uuid" => json!(node.chassis_uuid),
             other => match other.strip_suffix("_interface") {
                 Some(kind) => json!(node.interfaces.get(kind)),
-                // Health is not built yet.
                 None => Value::Null,
             },
         }

@@ -1,4 +1,5 @@
-//! `GET /v1/nodes/{ident}/states` and `PUT …/states/power`.
+//! `GET /v1/nodes/{ident}/states` and `PUT …/states/power`; the other states
+//! have files of their own.
 
 use axum::Json;
 use axum::extract::Path;

@@ -8,6 +8,7 @@
 mod allocations;
 mod behaviour;
 mod golden;
+mod hardware;
 mod inspection;
 mod openapi;
 mod resources;

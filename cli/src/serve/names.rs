@@ -11,12 +11,13 @@ use anyhow::Result;
 
 use crate::ca::leaf::Name;
 
-/// Host name, `localhost`, the loopback addresses, the listening address (all
-/// of the machine's when it is a wildcard) and the public endpoint's host.
+/// Host name, `localhost`, the loopback addresses, the listening addresses (all
+/// of the machine's when one is a wildcard) and the hosts of the URLs that
+/// clients and agents are told, each with the name of its setting.
 pub(crate) fn collect(
     host: &str,
-    listen: SocketAddr,
-    public_endpoint: Option<&str>,
+    listen: &[Option<SocketAddr>],
+    urls: &[(&str, Option<&str>)],
 ) -> Result<Vec<Name>> {
     let mut names = BTreeSet::from([
         Name::Dns("localhost".to_owned()),
@@ -28,15 +29,17 @@ pub(crate) fn collect(
         // Host names of machines may have characters that DNS has not.
         Err(error) => tracing::warn!("the certificate will not hold for the host name: {error}"),
     }
-    if listen.ip().is_unspecified() {
-        names.extend(own_addresses()?.into_iter().map(Name::Ip));
-    } else {
-        names.insert(Name::Ip(listen.ip()));
+    for listen in listen.iter().flatten() {
+        if listen.ip().is_unspecified() {
+            names.extend(own_addresses()?.into_iter().map(Name::Ip));
+        } else {
+            names.insert(Name::Ip(listen.ip()));
+        }
     }
-    if let Some(url) = public_endpoint {
-        let host =
-            host_of(url).with_context(|| format!("public_endpoint {url:?} names no host"))?;
-        names.insert(Name::parse(host).context("in public_endpoint")?);
+    for (setting, url) in urls {
+        let Some(url) = url else { continue };
+        let host = host_of(url).with_context(|| format!("{setting} {url:?} names no host"))?;
+        names.insert(Name::parse(host).with_context(|| format!("in {setting}"))?);
     }
     Ok(names.into_iter().collect())
 }
@@ -83,11 +86,23 @@ mod tests {
     #[test]
     fn all_ways_to_the_server() {
         let listen = "192.0.2.1:6385".parse().unwrap();
-        let names = collect("Node_1", listen, Some("https://[2001:db8::5]:6385/x")).unwrap();
-        for name in ["localhost", "127.0.0.1", "::1", "192.0.2.1", "2001:db8::5"] {
+        let urls = [
+            ("public_endpoint", Some("https://[2001:db8::5]:6385/x")),
+            ("url of [ramdisk]", None),
+        ];
+        let other = "192.0.2.2:1".parse().unwrap();
+        let names = collect("Node_1", &[Some(listen), Some(other)], &urls).unwrap();
+        for name in [
+            "localhost",
+            "127.0.0.1",
+            "::1",
+            "192.0.2.1",
+            "192.0.2.2",
+            "2001:db8::5",
+        ] {
             assert!(names.contains(&Name::parse(name).unwrap()), "{name}");
         }
-        let any = collect("h.example", "0.0.0.0:1".parse().unwrap(), None).unwrap();
+        let any = collect("h.example", &[Some("0.0.0.0:1".parse().unwrap())], &[]).unwrap();
         assert!(any.contains(&Name::parse("h.example").unwrap()));
     }
 

@@ -1,5 +1,9 @@
 //! `wrought serve` as an operator meets it at the first start.
 
+use std::io::Read;
+use std::io::Write;
+use std::net::TcpStream;
+
 use crate::server::Server;
 use crate::server::mode;
 use crate::server::wrought;
@@ -135,4 +139,69 @@ fn another_server_gets_its_certificate_from_the_ca() {
         assert_eq!(mode(&out.join(file)), 0o600, "{file}");
     }
     assert!(!out.join("ca.key").exists());
+}
+
+/// Status and body of a plain GET with more header lines.
+fn get(url: &str, path: &str, headers: &str) -> (u16, String) {
+    let address = url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    let version = "X-OpenStack-Ironic-API-Version: latest";
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: {address}\r\n{version}\r\nConnection: close\r\n{headers}\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, answer)
+}
+
+#[test]
+fn ramdisks_have_a_door_of_their_own_or_none() {
+    let plain = ["--http", "--auth", "none"];
+    let server = Server::start("[ramdisk]\nlisten = \"127.0.0.1:0\"\n", &plain);
+    let line = "wrought: ramdisk endpoints on ";
+    let lines = &server.greeting;
+    let ramdisk = lines
+        .iter()
+        .find_map(|said| said.strip_prefix(line))
+        .unwrap();
+    for (url, path, status) in [
+        (server.url.as_str(), "/v1/nodes", 200),
+        (server.url.as_str(), "/v1/lookup", 403),
+        (ramdisk, "/v1/lookup", 400),
+        (ramdisk, "/v1", 200),
+        (ramdisk, "/v1/nodes", 404),
+    ] {
+        assert_eq!(get(url, path, "").0, status, "{url}{path}");
+    }
+    let server = Server::start("[ramdisk]\nenabled = false\n", &plain);
+    assert_eq!(get(&server.url, "/v1/lookup", "").0, 403);
+}
+
+#[test]
+fn links_follow_a_trusted_proxy_and_nobody_else() {
+    let said = "X-Forwarded-Proto: https\r\nX-Forwarded-Host: api.test\r\n\
+                X-Forwarded-Prefix: /baremetal\r\n";
+    let plain = ["--http", "--auth", "none"];
+    for (config, base) in [
+        (
+            "trusted_proxies = [\"127.0.0.0/8\"]\n",
+            "https://api.test/baremetal/v1/",
+        ),
+        (
+            "trusted_proxies = [\"192.0.2.0/24\"]\n",
+            "http://127.0.0.1:",
+        ),
+        (
+            "trusted_proxies = [\"127.0.0.1\"]\npublic_endpoint = \"https://public.test\"\n",
+            "https://public.test/v1/",
+        ),
+    ] {
+        let server = Server::start(config, &plain);
+        let (status, answer) = get(&server.url, "/", said);
+        assert_eq!(status, 200);
+        assert!(answer.contains(&format!("\"href\":\"{base}")), "{answer}");
+    }
 }

@@ -1,6 +1,7 @@
 //! The operations, by what they are about.
 
 mod drivers;
+mod hardware;
 mod nodes;
 mod ramdisk;
 mod resources;
@@ -15,6 +16,7 @@ pub(super) fn all() -> Vec<Operation> {
     let tables = [
         root::OPERATIONS,
         nodes::OPERATIONS,
+        hardware::OPERATIONS,
         resources::OPERATIONS,
         drivers::OPERATIONS,
         ramdisk::OPERATIONS,

@@ -35,11 +35,11 @@ use wrought_wire::state::Verb;
 
 /// The conductor.
 pub(crate) struct Fake {
-    store: Store,
+    pub(super) store: Store,
     asked: Mutex<Option<ProvisionRequest>>,
 }
 
-fn from_store(error: wrought_store::Error) -> Error {
+pub(super) fn from_store(error: wrought_store::Error) -> Error {
     use wrought_store::Error as E;
     match error {
         E::DuplicateName { .. }
@@ -83,7 +83,7 @@ impl Fake {
         self.asked.lock().unwrap().clone()
     }
 
-    async fn lock(&self, node: Uuid) -> Result<Lease> {
+    pub(super) async fn lock(&self, node: Uuid) -> Result<Lease> {
         self.store
             .lock_node(node, self.host(), Duration::from_secs(60))
             .await

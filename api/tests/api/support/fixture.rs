@@ -127,6 +127,8 @@ pub(crate) async fn fill(store: &Store, fixture: &str) {
                 created_at: Timestamp::now(),
                 state: None,
                 target: None,
+                project: None,
+                duration: Some(Duration::from_millis(1500)),
             };
             store.add_history(&entry).await.unwrap();
         }

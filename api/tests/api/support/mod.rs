@@ -2,6 +2,7 @@
 
 mod conductor;
 mod fixture;
+mod hardware;
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use serde_json::Value;
 use tower::ServiceExt;
 use wrought_api::ApiState;
 use wrought_api::Auth;
+use wrought_api::Proxies;
 use wrought_api::router;
 use wrought_store::Store;
 
@@ -58,6 +60,7 @@ impl Api {
             conductor: conductor.clone(),
             auth,
             public_endpoint: None,
+            proxies: Proxies::default(),
         };
         Self {
             router: router(state),
