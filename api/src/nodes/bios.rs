@@ -57,7 +57,8 @@ pub(crate) async fn list(
     };
     let query = Query::read(&uri, &context, known)?;
     let detail = query.bool("detail")?.unwrap_or(false);
-    let fields = match (fields::requested(FIELDS, &query, &context)?, detail) {
+    let check = |name: &str| fields::check_version(FIELDS, &context, name);
+    let fields = match (fields::requested(FIELDS, &query, check)?, detail) {
         (Some(_), true) => return Err(ApiError::detail_and_fields()),
         (Some(fields), false) => fields,
         (None, true) => shown(&context),
