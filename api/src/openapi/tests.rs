@@ -1,3 +1,5 @@
+//! The document against the code that it is made of, and its copy.
+
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::path::Path;
