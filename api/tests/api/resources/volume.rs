@@ -114,7 +114,7 @@ async fn connectors() {
     assert_eq!(list, json!({"connectors": [brief]}));
     for (key, value, status) in [
         ("uuid", Value::Null, 409),
-        ("type", json!("nope"), 400),
+        ("type", json!(1), 400),
         ("connector_id", Value::Null, 400),
         ("bogus", json!(1), 400),
     ] {
@@ -123,6 +123,8 @@ async fn connectors() {
         let answer = api.post("/v1/volume/connectors", body.clone()).await;
         assert_eq!(answer.status, status, "{body}");
     }
+    let odd = json!({"node_uuid": N1, "type": "nothing", "connector_id": "x"});
+    assert_eq!(api.post("/v1/volume/connectors", odd).await.status, 201);
     let stray = json!({"node_uuid": TARGET, "type": "mac", "connector_id": "x"});
     assert_eq!(api.post("/v1/volume/connectors", stray).await.status, 400);
     let patch = json!([{"op": "replace", "path": "/type", "value": "ip"}]);

@@ -26,7 +26,7 @@ pub struct VolumeConnector {
     /// The node that has it.
     pub node_uuid: Uuid,
     /// Kind of `connector_id`: `iqn`, `ip`, `mac`, `wwnn`, `wwpn`, `port`,
-    /// `portgroup`.
+    /// `portgroup`, or another that a storage interface knows.
     #[serde(rename = "type")]
     pub kind: String,
     /// The name.
