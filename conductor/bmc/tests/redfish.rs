@@ -293,6 +293,48 @@ async fn no_device_for_discs() {
     assert!(matches!(error, Error::Unsupported { .. }), "{error}");
 }
 
+#[tokio::test]
+async fn nics_as_far_as_they_are_told() {
+    let double = Double::start().await;
+    assert!(double.client().nics().await.unwrap().is_empty());
+    {
+        let mut bmc = double.bmc();
+        let link = |path: &str| json!({"@odata.id": path});
+        bmc.more
+            .insert("EthernetInterfaces".to_owned(), link("/Nics"));
+        let members = ["/Nics/1", "/Nics/2", "/Nics/3", "/Nics/gone"].map(link);
+        bmc.resources
+            .insert("/Nics".to_owned(), json!({"Members": members}));
+        for (path, body) in [
+            (
+                "/Nics/1",
+                json!({"Id": "NIC.1", "MACAddress": "52:54:00:00:00:01",
+                "PermanentMACAddress": "52:54:00:00:00:aa", "LinkStatus": "LinkUp", "SpeedMbps": 10000}),
+            ),
+            (
+                "/Nics/2",
+                json!({"MACAddress": "52:54:00:00:00:02", "Status": {"State": "Disabled"}}),
+            ),
+            ("/Nics/3", json!({"MACAddress": "52:54:00:00:00:03"})),
+        ] {
+            bmc.resources.insert(path.to_owned(), body);
+        }
+    }
+    let nics = double.client().nics().await.unwrap();
+    let told: Vec<_> = nics
+        .iter()
+        .map(|nic| (nic.id.as_str(), nic.mac.as_str(), nic.link))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("NIC.1", "52:54:00:00:00:aa", Some(true)),
+            ("3", "52:54:00:00:00:03", None)
+        ]
+    );
+    assert_eq!(nics[0].speed, Some(10000));
+}
+
 fn resets(double: &Double) -> Vec<String> {
     let posts = double.requests("POST").into_iter();
     posts

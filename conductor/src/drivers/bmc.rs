@@ -12,7 +12,9 @@ use wrought_bmc::redfish::BootMode;
 use wrought_bmc::redfish::Firmware;
 use wrought_bmc::redfish::Light;
 use wrought_bmc::redfish::MediaSlot;
+use wrought_bmc::redfish::Nic;
 use wrought_bmc::redfish::PowerAction;
+use wrought_bmc::redfish::System;
 use wrought_store::node::Node;
 use wrought_wire::state::BootDevice;
 use wrought_wire::state::IndicatorState;
@@ -55,6 +57,10 @@ pub trait Bmc: Send + Sync + std::fmt::Debug {
     async fn health(&self) -> Result<Option<String>, Source>;
     /// Sends a non-maskable interrupt.
     async fn inject_nmi(&self) -> Result<(), Source>;
+    /// What the machine is.
+    async fn system(&self) -> Result<System, Source>;
+    /// Its NICs.
+    async fn nics(&self) -> Result<Vec<Nic>, Source>;
     /// The lights.
     async fn lights(&self) -> Result<Vec<Light>, Source>;
     /// Sets one of them.
@@ -182,6 +188,14 @@ impl Bmc for redfish::Client {
 
     async fn inject_nmi(&self) -> Result<(), Source> {
         Ok(Self::inject_nmi(self).await?)
+    }
+
+    async fn system(&self) -> Result<System, Source> {
+        Ok(Self::system(self).await?)
+    }
+
+    async fn nics(&self) -> Result<Vec<Nic>, Source> {
+        Ok(Self::nics(self).await?)
     }
 
     async fn lights(&self) -> Result<Vec<Light>, Source> {

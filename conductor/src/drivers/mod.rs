@@ -214,7 +214,11 @@ const DEPLOY: Table<dyn Deploy> = &[
     ("autodetect", &direct::Direct),
 ];
 
-const INSPECT: Table<dyn Inspect> = &[("fake", &fake::Fake), ("agent", &inspect::Agent)];
+const INSPECT: Table<dyn Inspect> = &[
+    ("fake", &fake::Fake),
+    ("agent", &inspect::Agent),
+    ("redfish", &redfish::Redfish),
+];
 
 fn look_up<T: ?Sized>(table: Table<T>, kind: &str, node: &Node) -> Result<&'static T, Error> {
     let name = node.interfaces.get(kind).map_or("", String::as_str);

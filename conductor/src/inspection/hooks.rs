@@ -125,17 +125,24 @@ async fn ports(task: &Task, data: &Map<String, Value>, settings: &Inspection) ->
     }
     let is_new = |address: &&String| !existing.iter().any(|port| port.address == **address);
     for address in macs.iter().filter(is_new) {
-        let port = Port {
-            pxe_enabled: !known || is_pxe(address),
-            ..Port::new(node, address)
-        };
-        match svc.store.insert(&port).await {
-            Ok(()) => tracing::info!(%node, address, "port made"),
-            Err(wrought_store::Error::DuplicateAddress { other, .. }) => {
-                tracing::warn!(%node, address, %other, "address belongs to another node's port");
-            }
-            Err(error) => return Err(store("store a port")(error)),
+        add_port(task, address, !known || is_pxe(address)).await?;
+    }
+    Ok(())
+}
+
+/// Makes a port, unless another node has the address.
+pub(crate) async fn add_port(task: &Task, address: &str, pxe_enabled: bool) -> Result<(), Error> {
+    let node = task.node.uuid;
+    let port = Port {
+        pxe_enabled,
+        ..Port::new(node, address)
+    };
+    match task.svc.store.insert(&port).await {
+        Ok(()) => tracing::info!(%node, address, "port made"),
+        Err(wrought_store::Error::DuplicateAddress { other, .. }) => {
+            tracing::warn!(%node, address, %other, "address belongs to another port");
         }
+        Err(error) => return Err(store("store a port")(error)),
     }
     Ok(())
 }

@@ -17,4 +17,5 @@ pub(crate) mod rules;
 pub(crate) use find::bmc_addresses;
 pub(crate) use finish::fail;
 pub(crate) use finish::run;
+pub(crate) use hooks::add_port;
 pub(crate) use receive::continue_inspection;

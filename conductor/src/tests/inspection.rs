@@ -122,6 +122,33 @@ async fn without_a_machine_it_is_over_at_once() {
 }
 
 #[tokio::test]
+async fn by_what_the_bmc_tells() {
+    let rig = Rig::new().await;
+    rig.ask(Verb::Manage).await;
+    rig.reaches(S::Manageable).await;
+    rig.ask(Verb::Inspect).await;
+    rig.until("inspected", async || {
+        rig.node().await.inspection_finished_at.is_some()
+    })
+    .await;
+    let node = rig.reaches(S::Manageable).await;
+    assert_eq!(node.properties["memory_mb"], 16384);
+    assert_eq!(addresses(&rig).await, [MAC, "52:54:00:aa:bb:02"]);
+    let stored = rig.store.inventory(rig.node).await.unwrap().unwrap();
+    assert_eq!(stored.inventory["system_vendor"]["manufacturer"], "ACME");
+    assert_eq!(stored.inventory["interfaces"].as_array().unwrap().len(), 3);
+    assert!(rig.machine.logged().is_empty(), "the machine is left alone");
+    rig.machine.knobs(|knobs| knobs.bmc_gone = true);
+    rig.ask(Verb::Inspect).await;
+    let node = rig.reaches(S::InspectFail).await;
+    let text = node.last_error.unwrap();
+    assert!(
+        text.ends_with("read the system: the BMC does not answer"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
 async fn by_the_ramdisk() {
     let rig = rig(|_| {}).await;
     rule(

@@ -18,7 +18,9 @@ use wrought_bmc::redfish::BootMode;
 use wrought_bmc::redfish::Firmware;
 use wrought_bmc::redfish::Light;
 use wrought_bmc::redfish::MediaSlot;
+use wrought_bmc::redfish::Nic;
 use wrought_bmc::redfish::PowerAction;
+use wrought_bmc::redfish::System;
 use wrought_formats::iso9660;
 use wrought_rpc::Conductor;
 use wrought_store::node::Node;
@@ -418,6 +420,31 @@ impl Bmc for Machine {
             kind: Some("Enumeration".to_owned()),
             ..Attribute::default()
         }])
+    }
+
+    async fn system(&self) -> Result<System, Source> {
+        self.power_state().await?;
+        Ok(System {
+            manufacturer: Some("ACME".to_owned()),
+            memory_gib: Some(16),
+            processors: Some(2),
+            ..System::default()
+        })
+    }
+
+    async fn nics(&self) -> Result<Vec<Nic>, Source> {
+        let nic = |id: &str, mac: String| Nic {
+            id: id.to_owned(),
+            mac,
+            link: Some(true),
+            speed: None,
+        };
+        let first = self.0.lock().unwrap().mac.to_uppercase();
+        Ok(vec![
+            nic("1", first),
+            nic("2", "52-54-00-AA-BB-02".to_owned()),
+            nic("3", "infiniband".to_owned()),
+        ])
     }
 
     async fn firmware(&self) -> Result<Vec<Firmware>, Source> {
