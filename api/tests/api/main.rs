@@ -7,6 +7,7 @@
 
 mod allocations;
 mod behaviour;
+mod beside;
 mod golden;
 mod hardware;
 mod inspection;

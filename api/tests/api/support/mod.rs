@@ -110,3 +110,21 @@ impl Api {
         self.call("latest", "GET", path, Value::Null).await
     }
 }
+
+/// What is at and below one path.
+pub(crate) struct On<'a>(pub(crate) &'a Api, pub(crate) String);
+
+impl On<'_> {
+    pub(crate) async fn at(&self, version: &str, method: &str, path: &str, body: Value) -> Answer {
+        let path = format!("{}{path}", self.1);
+        self.0.call(version, method, &path, body).await
+    }
+
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: Value) -> Answer {
+        self.at("latest", method, path, body).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, Value::Null).await
+    }
+}
