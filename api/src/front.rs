@@ -33,7 +33,6 @@ use crate::openapi;
 use crate::proxies::is_host;
 use crate::router::Part;
 use crate::version;
-use crate::version::since;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("openstack-request-id");
 const REQUEST_ID_TOO: HeaderName = HeaderName::from_static("x-openstack-request-id");
@@ -169,7 +168,6 @@ fn base(state: &ApiState, request: &Request) -> Arc<str> {
 /// Puts version and identity into the answer.
 fn finish(response: &mut Response, granted: Option<Microversion>, id: &str) {
     let headers = response.headers_mut();
-    let too = granted.is_some_and(|version| version::has(version, since::REQUEST_ID));
     put(
         headers,
         HeaderName::from_static(HEADER_MIN),
@@ -181,9 +179,7 @@ fn finish(response: &mut Response, granted: Option<Microversion>, id: &str) {
         &Microversion::MAX.to_string(),
     );
     put(headers, REQUEST_ID, id);
-    if too {
-        put(headers, REQUEST_ID_TOO, id);
-    }
+    put(headers, REQUEST_ID_TOO, id);
     if let Some(version) = granted {
         put(
             headers,

@@ -24,7 +24,8 @@ const FIELDS: [(&str, u16); 7] = [
     ("callback_url", since::RAMDISK),
     ("agent_version", since::AGENT_VERSION),
     ("version", since::AGENT_VERSION),
-    ("agent_token", since::AGENT_TOKEN),
+    // Taken since agents say their version, though looked up only later.
+    ("agent_token", since::AGENT_VERSION),
     ("agent_verify_ca", since::AGENT_VERIFY_CA),
     ("agent_status", since::AGENT_STATUS),
     ("agent_status_message", since::AGENT_STATUS),

@@ -128,8 +128,6 @@ pub(crate) mod since {
     pub(crate) const PATCH_ESCAPES: u16 = 98;
     /// Ports of virtual switches are withdrawn.
     pub(crate) const NO_VTEP: u16 = 105;
-    /// `X-OpenStack-Request-Id`.
-    pub(crate) const REQUEST_ID: u16 = 107;
     /// `disable_ramdisk` with `service`.
     pub(crate) const SERVICE_DISABLE_RAMDISK: u16 = 108;
     /// Traits of runbooks.

@@ -18,6 +18,7 @@ pub mod fleet;
 pub mod images;
 pub mod netns;
 pub mod paths;
+pub mod peer;
 pub mod postgres;
 pub mod qemu;
 pub mod rundir;

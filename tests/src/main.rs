@@ -17,6 +17,7 @@ use wrought_tests::demo::Boot;
 use wrought_tests::demo::Plan;
 use wrought_tests::netns;
 use wrought_tests::netns::HostPort;
+use wrought_tests::peer;
 use wrought_tests::postgres;
 use wrought_tests::qemu::Firmware;
 use wrought_tests::runner;
@@ -46,6 +47,12 @@ enum Command {
     Test(Test),
     /// Measures; see SPECIFICATION.md.
     Bench(Bench),
+    /// A real Ironic beside ours: what it says, and where we say otherwise.
+    Peer {
+        /// What to do.
+        #[command(subcommand)]
+        task: peer::Task,
+    },
     /// Does one part of the data path by itself.
     #[command(hide = true)]
     Part {
@@ -160,6 +167,9 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Test(test) => block_on(runner::run(test.filter, test.all, test.jobs)),
         Command::Bench(options) => {
             block_on(async move { bench::run(options.kind).await.map(|()| ExitCode::SUCCESS) })
+        }
+        Command::Peer { task } => {
+            block_on(async move { peer::run(task).await.map(|()| ExitCode::SUCCESS) })
         }
         Command::Part { part, file } => bench::part::run(part, &file).map(|()| ExitCode::SUCCESS),
         Command::Postgres { variable, program } => block_on(async move {

@@ -7,6 +7,7 @@ mod demo;
 mod fuzz;
 mod harness;
 mod image;
+mod peer;
 mod ramdisk;
 mod setup;
 mod test;
@@ -31,6 +32,8 @@ usage: cargo xtask COMMAND
   test [--fast|--all] [FILTER]       everything that must hold
   bench image|api|boot|scale|erase [--json]
                                      the figures of SPECIFICATION.md
+  peer record|show [PART]            ask a real Ironic what it says; show where we
+                                     answer otherwise
   fuzz [--seconds N] [--keep] [TARGET]
                                      hostile bytes for the image data path
   tidy                               import directions, panics, formatting";
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         "demo" => demo::main(&args),
         "test" => test::main(&args),
         "bench" => bench::main(&args),
+        "peer" => peer::main(&args),
         "fuzz" => fuzz::main(&args),
         "tidy" => tidy::main(&args),
         "help" | "--help" | "-h" => {

@@ -86,6 +86,7 @@ pub(crate) fn main(args: &[String]) -> Result<()> {
     rust.check()?;
     if all {
         fuzz::install()?;
+        ironic::install();
         schemathesis::install()?;
     }
     println!("everything is set up");

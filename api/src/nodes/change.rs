@@ -71,7 +71,10 @@ pub(crate) fn set(node: &mut Node, field: &str, value: Value, context: &Context)
         "lessee" => node.lessee = NODE.text(field, value, 255)?,
         "maintenance" => node.maintenance = NODE.boolean(field, &value)?.unwrap_or(false),
         "name" => node.name = name(value, context)?,
-        "network_data" => replace(&mut node.network_data, field, value)?,
+        "network_data" => {
+            check_network_data(&value)?;
+            replace(&mut node.network_data, field, value)?;
+        }
         "owner" => node.owner = NODE.text(field, value, 255)?,
         "parent_node" => node.parent_node = NODE.text(field, value, 255)?,
         "properties" => replace(&mut node.properties, field, value)?,
@@ -92,6 +95,22 @@ pub(crate) fn set(node: &mut Node, field: &str, value: Value, context: &Context)
         }
     }
     Ok(())
+}
+
+/// What instances read has three lists, whose items are theirs; or nothing.
+fn check_network_data(value: &Value) -> Result<()> {
+    let map = match value {
+        Value::Object(map) if !map.is_empty() => map,
+        _ => return Ok(()),
+    };
+    let lists = ["links", "networks", "services"];
+    match lists
+        .iter()
+        .find(|list| !map.get(**list).is_some_and(Value::is_array))
+    {
+        Some(list) => Err(NODE.bad("network_data", &format!("expected a list {list}"))),
+        None => Ok(()),
+    }
 }
 
 fn name(value: Value, context: &Context) -> Result<Option<String>> {

@@ -57,6 +57,13 @@ fn parse(given: Map<String, Value>, context: &Context) -> Result<Node> {
             "Schema error for node: 'driver' is a required property",
         ));
     }
+    for key in ["protected", "protected_reason"] {
+        if given.contains_key(key) {
+            return Err(ApiError::bad_request(format!(
+                "{key} cannot be set when a node is created"
+            )));
+        }
+    }
     let mut node = Node::new("");
     match given.get("uuid") {
         None | Some(Value::Null) => {}

@@ -91,6 +91,7 @@ fn parse(
     if let Some(configdrive) = &configdrive {
         check_configdrive(configdrive, verb, context)?;
     }
+    let disable_ramdisk = disable_ramdisk(given.remove("disable_ramdisk"), verb, context)?;
     let mut list = |key: &str, verbs: &[Verb], first: u16| {
         let Some(value) = given.remove(key) else {
             return Ok(None);
@@ -129,7 +130,7 @@ fn parse(
         deploy_steps,
         service_steps,
         rescue_password: rescue_password(given.remove("rescue_password"), verb)?,
-        disable_ramdisk: disable_ramdisk(given.remove("disable_ramdisk"), verb, context)?,
+        disable_ramdisk,
     })
 }
 

@@ -6,6 +6,7 @@ use axum::extract::Path;
 use axum::extract::Request;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::http::Uri;
 use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
 use axum::response::Response;
@@ -22,6 +23,7 @@ use crate::context::Context;
 use crate::error::ApiError;
 use crate::error::Result;
 use crate::links;
+use crate::query::Query;
 use crate::time;
 use crate::version::since;
 
@@ -30,7 +32,9 @@ pub(crate) async fn show(
     State(state): State<ApiState>,
     context: Context,
     Path(ident): Path<String>,
+    uri: Uri,
 ) -> Result<Json<Value>> {
+    Query::read(&uri, &context, &[])?;
     let node = super::find(&state, &context, &ident).await?;
     let mut shown = json!({
         "console_enabled": node.console_enabled,
@@ -62,6 +66,9 @@ pub(crate) async fn power(
     let (parts, body) = request.into_parts();
     let given = body::object(&parts.headers, body, body::ORDINARY).await?;
     body::only(&given, &["target", "timeout"])?;
+    if given.get("timeout").is_some_and(|value| !value.is_null()) {
+        context.needs("timeout", since::SOFT_POWER)?;
+    }
     let target = match given.get("target") {
         Some(Value::String(target)) => target.parse::<PowerTarget>().map_err(|_| {
             ApiError::bad_request(format!(
@@ -76,10 +83,7 @@ pub(crate) async fn power(
     }
     let timeout = match given.get("timeout") {
         None | Some(Value::Null) => None,
-        Some(value) => {
-            context.needs("timeout", since::SOFT_POWER)?;
-            Some(positive(value)?)
-        }
+        Some(value) => Some(positive(value)?),
     };
     let node = super::find(&state, &context, &ident).await?;
     if matches!(

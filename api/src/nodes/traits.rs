@@ -28,6 +28,7 @@ pub(crate) async fn list(
     context: Context,
     Path(ident): Path<String>,
 ) -> Result<Json<Value>> {
+    context.needs("traits", since::TRAITS)?;
     let node = find(&state, &context, &ident).await?;
     Ok(Json(json!({"traits": node.traits})))
 }
@@ -39,6 +40,7 @@ pub(crate) async fn replace(
     Path(ident): Path<String>,
     request: Request,
 ) -> Result<StatusCode> {
+    context.writable(since::TRAITS)?;
     let traits = traits::read(request).await?;
     store(&state, &context, &ident, |_| Ok(traits.clone())).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -61,6 +63,7 @@ pub(crate) async fn add(
     Path((ident, name)): Path<(String, String)>,
     request: Request,
 ) -> Result<Response> {
+    context.writable(since::TRAITS)?;
     traits::no_body(request).await?;
     traits::check(&name)?;
     let node = store(&state, &context, &ident, |node| {

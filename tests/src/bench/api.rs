@@ -269,7 +269,7 @@ impl Sides {
         let ironic = if kind == Database::Postgresql {
             None
         } else if ironic::installed(venv).is_some() {
-            let mut ironic = Ironic::new(venv, &work.join("ironic")).await?;
+            let mut ironic = Ironic::new(venv, &work.join("ironic"), &ironic::MEASURED).await?;
             ironic.start().await?;
             let side = Side::new(ironic.target(), ironic.api()?);
             Some((ironic, side))

@@ -35,6 +35,27 @@ const INTERFACES: [(&str, &str); 13] = [
     ("vendor", "fake,no-vendor"),
 ];
 
+/// What is switched on.
+#[derive(Debug, Clone, Copy)]
+pub struct Setup<'a> {
+    /// The conductor's name.
+    pub host: &'a str,
+    /// Hardware types, with commas.
+    pub hardware: &'a str,
+    /// Interface kinds with the names of what is on.
+    pub interfaces: &'a [(&'a str, &'a str)],
+    /// A file of accounts; without it nobody is asked who they are.
+    pub accounts: Option<&'a Path>,
+}
+
+/// As it is measured: no accounts, and no more than is used.
+pub const MEASURED: Setup<'static> = Setup {
+    host: "peer",
+    hardware: "fake-hardware",
+    interfaces: &INTERFACES,
+    accounts: None,
+};
+
 /// The server.
 #[derive(Debug)]
 pub struct Ironic {
@@ -46,15 +67,18 @@ pub struct Ironic {
 
 impl Ironic {
     /// Writes its configuration and makes its database.
-    pub async fn new(venv: &Path, work: &Path) -> Result<Self> {
+    pub async fn new(venv: &Path, work: &Path, setup: &Setup<'_>) -> Result<Self> {
         let ironic = Self {
             venv: venv.to_owned(),
             work: work.to_owned(),
             address: free_address()?,
             serving: None,
         };
-        std::fs::create_dir_all(work)?;
-        std::fs::write(ironic.config(), ironic.configuration())?;
+        // The interfaces for booting look for their folders at the start.
+        for folder in ["http", "tftp"] {
+            std::fs::create_dir_all(work.join(folder))?;
+        }
+        std::fs::write(ironic.config(), ironic.configuration(setup))?;
         let made = child::command(venv.join("bin/ironic-dbsync"))
             .arg("--config-file")
             .arg(ironic.config())
@@ -81,25 +105,37 @@ impl Ironic {
         self.work.join("ironic.log")
     }
 
-    fn configuration(&self) -> String {
+    fn configuration(&self, setup: &Setup<'_>) -> String {
         let work = self.work.display();
         let (host, port) = (self.address.ip(), self.address.port());
-        let enabled: String = INTERFACES
+        let enabled: String = setup
+            .interfaces
             .iter()
             .map(|(kind, names)| format!("enabled_{kind}_interfaces = {names}\n"))
             .collect();
+        let auth = match setup.accounts {
+            Some(users) => format!(
+                "http_basic\nhttp_basic_auth_user_file = {}",
+                users.display()
+            ),
+            None => "noauth".to_owned(),
+        };
         format!(
-            "[DEFAULT]\nauth_strategy = noauth\nhost = peer\nrpc_transport = none\n\
+            "[DEFAULT]\nauth_strategy = {auth}\nhost = {host_name}\nrpc_transport = none\n\
              state_path = {work}\nlog_file = {log}\ndefault_log_levels = ironic=ERROR\n\
-             enabled_hardware_types = fake-hardware\n{enabled}\
+             autodetect_deploy_interfaces = direct\nenabled_hardware_types = {hardware}\n{enabled}\
              [database]\nconnection = sqlite:///{work}/ironic.sqlite\n\
              [api]\nhost_ip = {host}\nport = {port}\n\
              [service_catalog]\nauth_type = none\nendpoint_override = http://{address}\n\
              [agent]\nrequire_tls = False\n\
              [deploy]\nhttp_root = {work}/http\n\
+             [inspector]\nrequire_managed_boot = False\n\
+             [pxe]\ntftp_root = {work}/tftp\n\
              [oslo_concurrency]\nlock_path = {work}/locks\n",
             log = self.log().display(),
             address = self.address,
+            host_name = setup.host,
+            hardware = setup.hardware,
         )
     }
 

@@ -9,6 +9,7 @@ mod leftovers;
 mod machines;
 mod nothing;
 mod openstack;
+mod peers;
 mod schemathesis;
 mod sushy;
 
@@ -101,6 +102,42 @@ pub const SCENARIOS: &[Scenario] = &[
         demos::vmedia,
         20,
         "the demo by virtual media"
+    ),
+    scenario!(
+        "peer_itself",
+        peers::itself,
+        30,
+        "a real Ironic still says what was recorded of it",
+        slow = true,
+        world = false
+    ),
+    scenario!(
+        "peer_story",
+        peers::story,
+        5,
+        "hundreds of exchanges as a real Ironic answers them",
+        world = false
+    ),
+    scenario!(
+        "peer_commands",
+        peers::commands,
+        5,
+        "every command of the unmodified `openstack baremetal`",
+        world = false
+    ),
+    scenario!(
+        "peer_program",
+        peers::program,
+        5,
+        "a program on the unmodified openstacksdk",
+        world = false
+    ),
+    scenario!(
+        "peer_versions",
+        peers::versions,
+        5,
+        "what each microversion shows and takes, as a real Ironic has it",
+        world = false
     ),
     scenario!(
         "bad_input_images",
