@@ -30,6 +30,11 @@ fn other(memory: u64) -> u64 {
     (memory / 4).clamp(3 * MIB, 14 * MIB)
 }
 
+/// The least of it, where large clusters need the rest.
+fn least_other(memory: u64) -> u64 {
+    (memory / 5).clamp(3 * MIB, 12 * MIB)
+}
+
 /// Blocks of compressed bytes between fetching, hashing and decoding them.
 pub(crate) const PACKED_BLOCKS: usize = 4;
 
@@ -150,8 +155,11 @@ impl Budget {
         // Less for tables where nothing else fits: more passes then.
         let tight = (memory / 8, 1);
         let choices = (1..=WORKERS).rev().map(|workers| (memory / 4, workers));
-        for (metadata, workers) in choices.chain([tight]) {
-            let fixed = other(memory) + ENDS + metadata + window + workers * worker;
+        let choices = choices.chain([tight]);
+        let reserves = [other(memory), least_other(memory)].into_iter();
+        let all = reserves.flat_map(|reserve| choices.clone().map(move |one| (reserve, one)));
+        for (reserve, (metadata, workers)) in all {
+            let fixed = reserve + ENDS + metadata + window + workers * worker;
             let Some(left) = memory.checked_sub(fixed) else {
                 continue;
             };
@@ -175,7 +183,7 @@ impl Budget {
                 },
             });
         }
-        let need = other(memory) + ENDS + window + worker + SPARE_BLOCKS * block;
+        let need = least_other(memory) + ENDS + window + worker + SPARE_BLOCKS * block;
         let need = (need * 8 / 7 + (total - memory)).div_ceil(MIB);
         let text = format!(
             "an image with clusters of {cluster} bytes needs about {need} MiB of memory, the budget \
@@ -214,7 +222,7 @@ mod tests {
                     + budget.workers as u64
                         * ((budget.sizes.scratch * budget.sizes.scratches) as u64 + BOUNCE)
                     + budget.limits.metadata as u64
-                    + other(memory * MIB)
+                    + least_other(memory * MIB)
                     + ENDS;
                 assert!(used <= memory * MIB, "{memory} MiB, {bits} bits: {used}");
             }
