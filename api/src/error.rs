@@ -149,7 +149,7 @@ impl From<wrought_rpc::Error> for ApiError {
             }
             Kind::NodeLocked | Kind::Conflict | Kind::Stale => StatusCode::CONFLICT,
             Kind::Forbidden => StatusCode::FORBIDDEN,
-            Kind::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Kind::Busy | Kind::NotMine => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         if status.is_server_error() {
@@ -216,6 +216,7 @@ mod tests {
             (Kind::Stale, 409),
             (Kind::Forbidden, 403),
             (Kind::Busy, 503),
+            (Kind::NotMine, 503),
             (Kind::Hardware, 500),
             (Kind::Internal, 500),
         ] {

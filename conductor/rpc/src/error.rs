@@ -25,6 +25,9 @@ pub enum Kind {
     Unsupported,
     /// Too much is going on; try again later (503).
     Busy,
+    /// Another conductor looks after the node: whoever routed the call looks
+    /// again (503 where that did not help).
+    NotMine,
     /// The BMC or another peer failed (500).
     Hardware,
     /// A fault of ours (500).

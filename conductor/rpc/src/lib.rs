@@ -1,5 +1,6 @@
 //! What the API may ask of a conductor: one trait. In one process it is called
-//! directly.
+//! directly. [`ring`] and [`members`] tell which conductor looks after a node,
+//! [`view`] keeps them as the database has them.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,10 @@ use wrought_wire::state::Verb;
 
 pub mod error;
 pub mod hardware;
+pub mod members;
 pub mod record;
+pub mod ring;
+pub mod view;
 
 pub use error::Error;
 pub use error::Kind;

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde::Serialize;
+use uuid::Uuid;
 use wrought_store::Allocation;
 use wrought_store::Chassis;
 use wrought_store::DeployTemplate;
@@ -52,6 +53,23 @@ macro_rules! records {
             }
         )*
     };
+}
+
+impl Record {
+    /// The node that it belongs to, for records that are a part of one.
+    pub fn node(&self) -> Option<Uuid> {
+        match self {
+            Self::Port(port) => Some(port.node_uuid),
+            Self::Portgroup(group) => Some(group.node_uuid),
+            Self::VolumeConnector(connector) => Some(connector.node_uuid),
+            Self::VolumeTarget(target) => Some(target.node_uuid),
+            Self::Allocation(_)
+            | Self::Chassis(_)
+            | Self::DeployTemplate(_)
+            | Self::InspectionRule(_)
+            | Self::Runbook(_) => None,
+        }
+    }
 }
 
 records! {

@@ -1,10 +1,12 @@
 //! Nodes: the machines.
 
+pub mod place;
 pub mod query;
 
 mod row;
 mod table;
 
+pub use place::Place;
 pub use query::NodeBrief;
 
 pub(crate) use table::find;
