@@ -26,7 +26,7 @@ use crate::time;
 use crate::version::since;
 
 /// Silence after which a conductor counts as dead.
-const DEAD_AFTER: Duration = Duration::from_secs(60);
+pub(crate) const DEAD_AFTER: Duration = Duration::from_secs(60);
 const FIELDS: [&str; 6] = [
     "created_at",
     "updated_at",

@@ -109,16 +109,14 @@ impl ApiError {
         }
     }
 
+    /// 503: not now, and not by any fault of the request.
+    pub(crate) fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    }
+
     /// 500: our own fault. The chain of causes goes to the log alone.
     pub(crate) fn internal(error: &(dyn std::error::Error + 'static)) -> Self {
-        let mut chain = error.to_string();
-        let mut next = error.source();
-        while let Some(cause) = next {
-            chain.push_str(": ");
-            chain.push_str(&cause.to_string());
-            next = cause.source();
-        }
-        tracing::error!(error = chain, "request failed");
+        log(error);
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "The service failed inside; its log has the cause under this request's id.",
@@ -137,6 +135,18 @@ impl ApiError {
     pub(crate) fn status(&self) -> u16 {
         self.fault.status
     }
+}
+
+/// What failed, with its chain of causes: for the log alone.
+fn log(error: &(dyn std::error::Error + 'static)) {
+    let mut chain = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        chain.push_str(": ");
+        chain.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    tracing::error!(error = chain, "request failed");
 }
 
 /// The one mapping of what a conductor says to an HTTP status.
@@ -171,6 +181,10 @@ impl From<wrought_store::Error> for ApiError {
             )),
             Error::NotFound { what, ident } => {
                 Self::not_found(format!("{what} {ident} could not be found."))
+            }
+            _ if error.is_unavailable() => {
+                log(&error);
+                Self::unavailable("The database cannot be used at present, please retry later.")
             }
             _ => Self::internal(&error),
         }

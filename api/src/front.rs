@@ -2,11 +2,11 @@
 //! form, the microversion, authentication. And the headers that go back.
 
 use std::sync::Arc;
+use std::sync::LazyLock;
 use std::time::Instant;
 
 use axum::extract::Request;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::http::HeaderName;
 use axum::http::HeaderValue;
 use axum::http::Method;
@@ -37,8 +37,31 @@ use crate::version;
 const REQUEST_ID: HeaderName = HeaderName::from_static("openstack-request-id");
 const REQUEST_ID_TOO: HeaderName = HeaderName::from_static("x-openstack-request-id");
 
+/// What every answer carries.
+static STANDING: LazyLock<[(HeaderName, HeaderValue); 4]> = LazyLock::new(|| {
+    let version = |version: Microversion| {
+        // Digits and a dot always are a header's value.
+        HeaderValue::from_str(&version.to_string()).unwrap_or(HeaderValue::from_static("1.1"))
+    };
+    [
+        (
+            HeaderName::from_static(HEADER_MIN),
+            version(Microversion::MIN),
+        ),
+        (
+            HeaderName::from_static(HEADER_MAX),
+            version(Microversion::MAX),
+        ),
+        (
+            header::VARY,
+            HeaderValue::from_static("X-OpenStack-Ironic-API-Version"),
+        ),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ]
+});
+
 /// Paths that are not below `/v1`.
-const OUTSIDE: [&str; 3] = ["/", "/healthcheck", openapi::PATH];
+const OUTSIDE: [&str; 4] = ["/", "/healthcheck", "/readiness", openapi::PATH];
 
 /// The middleware.
 pub(crate) async fn front(
@@ -56,20 +79,12 @@ pub(crate) async fn front(
         StatusCode::OK.into_response()
     } else if let Err(refusal) = offered(part, &path) {
         refusal.into_response()
-    } else if let Err(refusal) = state.auth.check(&method, &path, request.headers()).await {
-        refusal
-    } else if !is_text(&path) {
-        ApiError::bad_request("The path is not UTF-8 once it is percent-decoded.").into_response()
     } else {
-        match &asked {
-            Err(error) => error.clone().into_response(),
-            Ok(version) => {
-                let base = base(&state, &request);
-                request.extensions_mut().insert(Context {
-                    version: *version,
-                    base,
-                });
-                next.run(request).await
+        match state.auth.check(&method, &path, request.headers()).await {
+            Err(refusal) => refusal,
+            Ok(caller) => {
+                let answered = admitted(&state, request, &path, &asked, next);
+                caller.scope(answered).await
             }
         }
     };
@@ -78,6 +93,31 @@ pub(crate) async fn front(
     let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     tracing::debug!(%method, path, status, ms, id, "request");
     response
+}
+
+/// Answers a request whose caller may make it.
+async fn admitted(
+    state: &ApiState,
+    mut request: Request,
+    path: &str,
+    asked: &Result<Microversion>,
+    next: Next,
+) -> Response {
+    if !is_text(path) {
+        let message = "The path is not UTF-8 once it is percent-decoded.";
+        return ApiError::bad_request(message).into_response();
+    }
+    match asked {
+        Err(error) => error.clone().into_response(),
+        Ok(version) => {
+            let base = base(state, &request);
+            request.extensions_mut().insert(Context {
+                version: *version,
+                base,
+            });
+            next.run(request).await
+        }
+    }
 }
 
 /// Whether the listener serves what is at a path.
@@ -168,32 +208,16 @@ fn base(state: &ApiState, request: &Request) -> Arc<str> {
 /// Puts version and identity into the answer.
 fn finish(response: &mut Response, granted: Option<Microversion>, id: &str) {
     let headers = response.headers_mut();
-    put(
-        headers,
-        HeaderName::from_static(HEADER_MIN),
-        &Microversion::MIN.to_string(),
-    );
-    put(
-        headers,
-        HeaderName::from_static(HEADER_MAX),
-        &Microversion::MAX.to_string(),
-    );
-    put(headers, REQUEST_ID, id);
-    put(headers, REQUEST_ID_TOO, id);
-    if let Some(version) = granted {
-        put(
-            headers,
-            HeaderName::from_static(HEADER),
-            &version.to_string(),
-        );
+    for (name, value) in STANDING.iter() {
+        headers.insert(name, value.clone());
     }
-    put(headers, header::VARY, "X-OpenStack-Ironic-API-Version");
-    put(headers, header::CACHE_CONTROL, "no-store");
-}
-
-fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        headers.insert(name, value);
+    if let Ok(id) = HeaderValue::from_str(id) {
+        headers.insert(REQUEST_ID, id.clone());
+        headers.insert(REQUEST_ID_TOO, id);
+    }
+    let granted = granted.and_then(|version| HeaderValue::from_str(&version.to_string()).ok());
+    if let Some(version) = granted {
+        headers.insert(HeaderName::from_static(HEADER), version);
     }
 }
 
@@ -212,7 +236,7 @@ mod tests {
         let ramdisk = ["/v1/lookup", "/v1/heartbeat/x", "/v1/continue_inspection"];
         for path in ramdisk
             .iter()
-            .chain(&["/", "/v1", "/healthcheck", "/v1/nodes"])
+            .chain(&["/", "/v1", "/healthcheck", "/readiness", "/v1/nodes"])
         {
             let is_ramdisk = ramdisk.contains(path);
             let status = |part| offered(part, path).err().map(|error| error.status());

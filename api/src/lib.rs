@@ -9,6 +9,7 @@
 
 mod again;
 mod allocations;
+mod answer;
 mod auth;
 mod body;
 mod chassis;
@@ -21,6 +22,7 @@ mod error;
 mod events;
 mod fields;
 mod front;
+mod health;
 mod heartbeat;
 mod inspection_rules;
 mod links;

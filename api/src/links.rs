@@ -1,17 +1,30 @@
 //! Link objects.
 
+use serde::Serialize;
 use serde_json::Value;
 use serde_json::json;
 
 use crate::context::Context;
 
+/// A link.
+#[derive(Debug, Serialize)]
+pub(crate) struct Link {
+    href: String,
+    rel: &'static str,
+}
+
 /// The two links to `resource`, such as `nodes/<uuid>`.
-pub(crate) fn links(context: &Context, resource: &str) -> Value {
+pub(crate) fn pair(context: &Context, resource: &str) -> [Link; 2] {
     let base = &context.base;
-    json!([
-        {"href": format!("{base}/v1/{resource}"), "rel": "self"},
-        {"href": format!("{base}/{resource}"), "rel": "bookmark"},
-    ])
+    [("/v1", "self"), ("", "bookmark")].map(|(version, rel)| Link {
+        href: [base, version, "/", resource].concat(),
+        rel,
+    })
+}
+
+/// The same as JSON.
+pub(crate) fn links(context: &Context, resource: &str) -> Value {
+    json!(pair(context, resource))
 }
 
 /// The URL of `resource`, as `Location` has it.

@@ -1,10 +1,15 @@
 //! Secrets in free-form objects: shown as `******`, and taken back as what they
 //! stand for when a client writes a whole object that it has read.
 
+use serde::Serialize;
+use serde::Serializer;
 use serde_json::Map;
 use serde_json::Value;
+use serde_json::json;
+use wrought_wire::mask::MaskedValue;
 use wrought_wire::secret::MASK;
 
+pub(crate) use wrought_wire::mask::Masked;
 pub(crate) use wrought_wire::mask::masked;
 pub(crate) use wrought_wire::mask::masked_value;
 
@@ -12,22 +17,41 @@ pub(crate) use wrought_wire::mask::masked_value;
 /// instance that is being torn down, and where boot artefacts are on offer.
 const PRIVATE: [&str; 3] = ["wrought_instance", "wrought_boot", "wrought_inspected"];
 
-/// `driver_internal_info` masked, without what is the conductor's alone.
-pub(crate) fn masked_internal(info: &Map<String, Value>) -> Value {
-    let mut shown = masked(info);
-    if let Some(shown) = shown.as_object_mut() {
-        shown.retain(|key, _| !PRIVATE.contains(&key.as_str()));
+/// Shows `driver_internal_info` masked, without what is the conductor's alone.
+pub(crate) struct MaskedInternal<'a>(pub(crate) &'a Map<String, Value>);
+
+/// Shows `instance_info` masked: config drive and image URL hold secrets as
+/// well.
+pub(crate) struct MaskedInstance<'a>(pub(crate) &'a Map<String, Value>);
+
+impl Serialize for MaskedInternal<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let shown = self.0.iter();
+        let shown = shown.filter(|(key, _)| !PRIVATE.contains(&key.as_str()));
+        serializer.collect_map(shown.map(|(key, value)| (key, MaskedValue::of(key, value))))
     }
-    shown
 }
 
-/// `instance_info` masked: config drive and image URL hold secrets as well.
-pub(crate) fn masked_instance(info: &Map<String, Value>) -> Value {
-    let mut shown = masked(info);
-    if let Some(url) = shown.get_mut("image_url") {
-        *url = Value::from(MASK);
+impl Serialize for MaskedInstance<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let url = Value::from(MASK);
+        let shown = |(key, value)| match key {
+            "image_url" => (key, MaskedValue::new(&url)),
+            key => (key, MaskedValue::of(key, value)),
+        };
+        let entries = self.0.iter();
+        serializer.collect_map(entries.map(|(key, value)| shown((key.as_str(), value))))
     }
-    shown
+}
+
+/// As [`MaskedInternal`] shows it.
+pub(crate) fn masked_internal(info: &Map<String, Value>) -> Value {
+    json!(MaskedInternal(info))
+}
+
+/// As [`MaskedInstance`] shows it.
+pub(crate) fn masked_instance(info: &Map<String, Value>) -> Value {
+    json!(MaskedInstance(info))
 }
 
 /// Puts the secrets of `old` back where `new` has only their mask.

@@ -1,16 +1,13 @@
-//! `/`, `/v1` and `/healthcheck`.
+//! `/` and `/v1`.
 
 use axum::Json;
-use axum::extract::State;
 use axum::routing::get;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 use wrought_wire::microversion::Microversion;
 
-use crate::ApiState;
 use crate::context::Context;
-use crate::error::Result;
 use crate::links;
 use crate::routes::Routes;
 use crate::version::since;
@@ -41,10 +38,7 @@ const DOCUMENTATION: &str = "https://docs.openstack.org/api-ref/baremetal/";
 
 /// Routes of this file.
 pub(crate) fn router() -> Routes {
-    Routes::new()
-        .route("/", get(root))
-        .route("/v1", get(v1))
-        .route("/healthcheck", get(healthcheck))
+    Routes::new().route("/", get(root)).route("/v1", get(v1))
 }
 
 async fn root(context: Context) -> Json<Value> {
@@ -86,10 +80,4 @@ fn version(context: &Context) -> Value {
         "min_version": Microversion::MIN.to_string(),
         "version": Microversion::MAX.to_string(),
     })
-}
-
-/// Alive and able to read the database.
-async fn healthcheck(State(state): State<ApiState>) -> Result<Json<Value>> {
-    state.store.conductors().await?;
-    Ok(Json(json!({"status": "ok"})))
 }

@@ -14,6 +14,7 @@ use crate::drivers;
 use crate::error::ApiError;
 use crate::events;
 use crate::front;
+use crate::health;
 use crate::heartbeat;
 use crate::inspection_rules;
 use crate::lookup;
@@ -43,6 +44,7 @@ pub enum Part {
 pub(crate) fn routes() -> Routes {
     Routes::new()
         .merge(root::router())
+        .merge(health::router())
         .merge(nodes::router())
         .merge(ports::router())
         .merge(chassis::router())

@@ -1,6 +1,8 @@
-//! Listening: plain HTTP or TLS, HTTP/1.1, bounded in connections and time.
+//! Listening: plain HTTP or TLS, bounded in connections and time.
 
-use std::convert::Infallible;
+mod connection;
+mod http1;
+
 use std::future::Future;
 use std::io;
 use std::pin::pin;
@@ -10,27 +12,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
-use axum::http::HeaderValue;
-use axum::http::Request;
-use axum::http::header::CONNECTION;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
-use hyper_util::rt::TokioTimer;
-use tokio::io::AsyncRead;
-use tokio::io::AsyncWrite;
 use tokio::net::TcpListener;
-use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
-use tower::ServiceExt;
 
-use crate::context::OverTls;
-use crate::context::Peer;
+use connection::Bounds;
 
 /// Bounds of a listener.
 #[derive(Debug, Clone)]
@@ -124,10 +112,13 @@ pub async fn serve_with(
             },
         };
         let (acceptor, router) = (acceptor.clone(), router.clone());
-        let (stopping, limits) = (stopping.clone(), limits.clone());
-        let counted = Arc::new(Counted::new(&open, limits.kept));
+        let bounds = Bounds {
+            limits: limits.clone(),
+            stopping: stopping.clone(),
+            counted: Arc::new(Counted::new(&open, limits.kept)),
+        };
         tokio::spawn(async move {
-            connection(stream, acceptor, router, stopping, &limits, counted).await;
+            connection::serve(stream, acceptor, router, bounds).await;
             tracing::trace!(%peer, "connection ended");
             drop(place);
         });
@@ -168,81 +159,5 @@ impl Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         self.open.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-async fn connection(
-    stream: TcpStream,
-    acceptor: Option<TlsAcceptor>,
-    router: Router,
-    stopping: watch::Receiver<bool>,
-    limits: &Limits,
-    counted: Arc<Counted>,
-) {
-    let _ = stream.set_nodelay(true);
-    let Ok(peer) = stream.peer_addr() else {
-        // It is gone already.
-        return;
-    };
-    let peer = Peer(peer.ip());
-    match acceptor {
-        None => requests(stream, router, stopping, limits, counted, (peer, false)).await,
-        Some(acceptor) => match timeout(limits.handshake, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => {
-                requests(stream, router, stopping, limits, counted, (peer, true)).await
-            }
-            Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
-            Err(_) => tracing::debug!("TLS handshake timed out"),
-        },
-    }
-}
-
-async fn requests<S>(
-    stream: S,
-    router: Router,
-    mut stopping: watch::Receiver<bool>,
-    limits: &Limits,
-    counted: Arc<Counted>,
-    (peer, over_tls): (Peer, bool),
-) where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let service = service_fn(move |request: Request<Incoming>| {
-        let mut request = request.map(Body::new);
-        request.extensions_mut().insert(peer);
-        if over_tls {
-            request.extensions_mut().insert(OverTls);
-        }
-        let (router, counted) = (router.clone(), Arc::clone(&counted));
-        async move {
-            let mut answer = router.oneshot(request).await?;
-            if counted.is_one_too_many() {
-                let close = HeaderValue::from_static("close");
-                answer.headers_mut().insert(CONNECTION, close);
-            }
-            Ok::<_, Infallible>(answer)
-        }
-    });
-    let mut served = pin!(
-        http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(limits.header)
-            .serve_connection(TokioIo::new(stream), service)
-    );
-    let stop = async move {
-        let _ = stopping.wait_for(|stop| *stop).await;
-    };
-    let ended = tokio::select! {
-        ended = served.as_mut() => ended,
-        () = stop => {
-            served.as_mut().graceful_shutdown();
-            match timeout(limits.drain, served).await {
-                Ok(ended) => ended,
-                Err(_) => return,
-            }
-        }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "connection broke");
     }
 }

@@ -2,14 +2,19 @@
 //! zero, `+00:00`.
 
 use jiff::Timestamp;
+use jiff::tz::Offset;
 use serde_json::Value;
 
 /// A time as text.
 pub(crate) fn text(time: Timestamp) -> String {
-    let seconds = time.strftime("%Y-%m-%dT%H:%M:%S");
-    match time.subsec_nanosecond().unsigned_abs() / 1000 {
-        0 => format!("{seconds}+00:00"),
-        micros => format!("{seconds}.{micros:06}+00:00"),
+    let at = Offset::UTC.to_datetime(time);
+    let (year, month, day) = (at.year(), at.month(), at.day());
+    let (hour, minute, second) = (at.hour(), at.minute(), at.second());
+    match at.subsec_nanosecond().unsigned_abs() / 1000 {
+        0 => format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}+00:00"),
+        micros => format!(
+            "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}+00:00"
+        ),
     }
 }
 
@@ -30,5 +35,7 @@ mod tests {
         assert_eq!(text(time), "2026-11-30T17:02:21.533480+00:00");
         let time = Timestamp::from_second(0).unwrap();
         assert_eq!(text(time), "1970-01-01T00:00:00+00:00");
+        let time = Timestamp::from_microsecond(-1).unwrap();
+        assert_eq!(text(time), "1969-12-31T23:59:59.999999+00:00");
     }
 }

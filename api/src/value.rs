@@ -46,10 +46,14 @@ impl Noun {
         self.bad(field, &format!("expected {expected}, found {found}"))
     }
 
-    /// A text of at most `longest` characters, or null.
+    /// A text of at most `longest` characters without NUL, which databases
+    /// cannot keep, or null.
     pub(crate) fn text(self, field: &str, value: Value, longest: usize) -> Result<Option<String>> {
         match value {
             Value::Null => Ok(None),
+            Value::String(text) if text.contains('\0') => {
+                Err(self.bad(field, "expected no character NUL"))
+            }
             Value::String(text) if text.chars().count() <= longest => Ok(Some(text)),
             Value::String(_) => Err(self.bad(field, &format!("longer than {longest} characters"))),
             other => Err(self.mismatch(field, "a string or null", &other)),

@@ -30,6 +30,7 @@ use super::roles;
 const LOOK: Duration = Duration::from_secs(1);
 /// bcrypt runs at once, so that guessing does not take all processors.
 const AT_ONCE: usize = 2;
+
 /// Users, roles and what was accepted, as of one state of the files.
 #[derive(Debug)]
 struct Table {
@@ -37,6 +38,8 @@ struct Table {
     roles: HashMap<String, Role>,
     /// Keyed hash of the last accepted password by user.
     accepted: HashMap<String, [u8; 32]>,
+    /// Whether the file of roles was there: then it may not just go away.
+    has_roles: bool,
     stamps: (Option<Stamp>, Option<Stamp>),
     looked: Instant,
 }
@@ -61,14 +64,17 @@ impl Basic {
         Ok(Self {
             htpasswd: htpasswd.to_owned(),
             roles: roles.map(Path::to_owned),
-            table: RwLock::new(load(htpasswd, roles)?),
+            table: RwLock::new(load(htpasswd, roles, false)?),
             key,
             turn: Arc::new(Semaphore::new(AT_ONCE)),
         })
     }
 
-    /// The role of the caller that the headers name and prove.
-    pub(super) async fn authenticate(&self, headers: &HeaderMap) -> Result<Role, Refusal> {
+    /// The caller that the headers name and prove, and the role.
+    pub(super) async fn authenticate(
+        &self,
+        headers: &HeaderMap,
+    ) -> Result<(String, Role), Refusal> {
         let (user, password) = credentials(headers)?;
         self.refresh();
         let digest = self.digest(&user, &password);
@@ -77,7 +83,7 @@ impl Basic {
             let known = table.accepted.get(&user);
             let role = table.roles.get(&user).copied().unwrap_or_default();
             if known.is_some_and(|known| bool::from(known.ct_eq(&digest))) {
-                return Ok(role);
+                return Ok((user, role));
             }
             (
                 table.users.get(&user).cloned(),
@@ -96,9 +102,9 @@ impl Basic {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         // The file may have changed while bcrypt ran.
         if table.users.get(&user) == hash.as_ref() {
-            table.accepted.insert(user, digest);
+            table.accepted.insert(user.clone(), digest);
         }
-        Ok(role)
+        Ok((user, role))
     }
 
     async fn verify(&self, password: String, hash: String) -> bool {
@@ -137,7 +143,7 @@ impl Basic {
         if table.stamps == stamps {
             return;
         }
-        match load(&self.htpasswd, self.roles.as_deref()) {
+        match load(&self.htpasswd, self.roles.as_deref(), table.has_roles) {
             Ok(fresh) => *table = fresh,
             Err(error) => {
                 table.stamps = stamps;
@@ -151,7 +157,9 @@ fn stamps(htpasswd: &Path, roles: Option<&Path>) -> (Option<Stamp>, Option<Stamp
     (Stamp::read(htpasswd), roles.and_then(Stamp::read))
 }
 
-fn load(htpasswd: &Path, roles: Option<&Path>) -> Result<Table, AuthError> {
+/// Reads the files. One of roles that is not there gives everybody all rights,
+/// so that this is an error once it `had_roles`.
+fn load(htpasswd: &Path, roles: Option<&Path>, had_roles: bool) -> Result<Table, AuthError> {
     let (text, stamp) = htpasswd::read_file(htpasswd)?;
     let users = htpasswd::parse(htpasswd, &text)?;
     if users.is_empty() {
@@ -160,6 +168,7 @@ fn load(htpasswd: &Path, roles: Option<&Path>) -> Result<Table, AuthError> {
             "the password file names no user: nobody can use the API",
         );
     }
+    let roles = roles.filter(|path| had_roles || path.exists());
     let (roles, roles_stamp) = match roles {
         None => (HashMap::new(), None),
         Some(path) => {
@@ -167,11 +176,13 @@ fn load(htpasswd: &Path, roles: Option<&Path>) -> Result<Table, AuthError> {
             (roles::parse(path, &text)?, Some(stamp))
         }
     };
+    let has_roles = roles_stamp.is_some();
     let stamps = (Some(stamp), roles_stamp);
     Ok(Table {
         users,
         roles,
         accepted: HashMap::new(),
+        has_roles,
         stamps,
         looked: Instant::now(),
     })
@@ -213,6 +224,10 @@ mod tests {
             .collect()
     }
 
+    async fn role(auth: &Basic, headers: &HeaderMap) -> Result<Role, Refusal> {
+        auth.authenticate(headers).await.map(|(_, role)| role)
+    }
+
     fn basic(user: &str, password: &str) -> HeaderMap {
         headers(&format!(
             "Basic {}",
@@ -235,34 +250,53 @@ mod tests {
         std::fs::write(&roles, "ro: reader\n").unwrap();
         let auth = Basic::open(&users, Some(&roles)).unwrap();
         for _ in 0..2 {
-            assert_eq!(
-                auth.authenticate(&basic("admin", "one")).await,
-                Ok(Role::Admin)
-            );
+            assert_eq!(role(&auth, &basic("admin", "one")).await, Ok(Role::Admin));
         }
-        assert_eq!(auth.authenticate(&basic("ro", "r")).await, Ok(Role::Reader));
+        assert_eq!(role(&auth, &basic("ro", "r")).await, Ok(Role::Reader));
         for (user, password) in [("admin", "two"), ("admin", ""), ("nobody", "one")] {
             assert_eq!(
-                auth.authenticate(&basic(user, password)).await,
+                role(&auth, &basic(user, password)).await,
                 Err(Refusal::Wrong)
             );
         }
         std::fs::write(&users, line("another")).unwrap();
         auth.table.write().unwrap().looked = Instant::now() - LOOK;
         assert_eq!(
-            auth.authenticate(&basic("admin", "one")).await,
+            role(&auth, &basic("admin", "one")).await,
             Err(Refusal::Wrong)
         );
         assert_eq!(
-            auth.authenticate(&basic("admin", "another")).await,
+            role(&auth, &basic("admin", "another")).await,
             Ok(Role::Admin)
         );
         std::fs::write(&users, "broken").unwrap();
         auth.table.write().unwrap().looked = Instant::now() - LOOK;
         assert_eq!(
-            auth.authenticate(&basic("admin", "another")).await,
+            role(&auth, &basic("admin", "another")).await,
             Ok(Role::Admin)
         );
+    }
+
+    #[tokio::test]
+    async fn roles_may_come_later_and_do_not_just_go_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let (users, roles) = (dir.path().join("users"), dir.path().join("roles"));
+        std::fs::write(&users, format!("ro:{}\n", bcrypt::hash("r", 4).unwrap())).unwrap();
+        let auth = Basic::open(&users, Some(&roles)).unwrap();
+        let look = || auth.table.write().unwrap().looked = Instant::now() - LOOK;
+        let ro = basic("ro", "r");
+        assert_eq!(role(&auth, &ro).await, Ok(Role::Admin));
+        std::fs::write(&roles, "ro: reader\n").unwrap();
+        look();
+        assert_eq!(role(&auth, &ro).await, Ok(Role::Reader));
+        std::fs::remove_file(&roles).unwrap();
+        for _ in 0..2 {
+            look();
+            assert_eq!(role(&auth, &ro).await, Ok(Role::Reader));
+        }
+        std::fs::write(&roles, "ro: admin\n").unwrap();
+        look();
+        assert_eq!(role(&auth, &ro).await, Ok(Role::Admin));
     }
 
     #[tokio::test]
@@ -280,10 +314,10 @@ mod tests {
             (headers("Basic"), Refusal::Undecodable),
             (HeaderMap::new(), Refusal::Missing),
         ] {
-            assert_eq!(auth.authenticate(&header).await, Err(refusal));
+            assert_eq!(role(&auth, &header).await, Err(refusal));
         }
         assert_eq!(
-            auth.authenticate(&basic("nobody", "x")).await,
+            role(&auth, &basic("nobody", "x")).await,
             Err(Refusal::Wrong)
         );
     }

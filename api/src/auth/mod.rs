@@ -15,6 +15,7 @@ use axum::http::header;
 use axum::response::IntoResponse;
 use axum::response::Response;
 use serde_json::json;
+use wrought_rpc::Caller;
 
 use crate::error::ApiError;
 
@@ -62,7 +63,8 @@ impl Auth {
     /// HTTP basic authentication against a file of `user:bcrypt-hash` lines
     /// (`$2a$`, `$2b$`, `$2y$`) that is read again when it changes. A file
     /// `roles` with `user: admin` or `user: reader` lines may give roles;
-    /// users that it does not name are admins.
+    /// users that it does not name are admins. It may come later; once it was
+    /// there, its last good state stays in force.
     ///
     /// # Errors
     /// A file that is missing or not understood.
@@ -72,8 +74,7 @@ impl Auth {
         })
     }
 
-    /// Reads a setting: `none`, or `basic:FILE` with roles in `FILE.roles` when
-    /// that exists.
+    /// Reads a setting: `none`, or `basic:FILE` with roles in `FILE.roles`.
     ///
     /// # Errors
     /// As [`Auth::basic`], and [`AuthError::Setting`].
@@ -82,8 +83,7 @@ impl Auth {
             None if setting == "none" => Ok(Self::none()),
             Some(("basic", file)) if !file.is_empty() => {
                 let roles = PathBuf::from(format!("{file}.roles"));
-                let roles = roles.exists().then_some(roles);
-                Self::basic(Path::new(file), roles.as_deref())
+                Self::basic(Path::new(file), Some(&roles))
             }
             _ => Err(AuthError::Setting(setting.to_owned())),
         }
@@ -94,20 +94,20 @@ impl Auth {
         self.basic.is_some()
     }
 
-    /// Lets a request pass or gives the answer that turns it away.
+    /// Tells whose request it is, or gives the answer that turns it away.
     pub(crate) async fn check(
         &self,
         method: &Method,
         path: &str,
         headers: &HeaderMap,
-    ) -> Result<(), Response> {
+    ) -> Result<Caller, Response> {
         let Some(basic) = &self.basic else {
-            return Ok(());
+            return Ok(Caller::default());
         };
         if is_public(path) {
-            return Ok(());
+            return Ok(Caller::default());
         }
-        let role = basic
+        let (user, role) = basic
             .authenticate(headers)
             .await
             .map_err(Refusal::into_response)?;
@@ -116,7 +116,7 @@ impl Auth {
             let message = format!("The role reader does not allow {method} {path}.");
             return Err(ApiError::forbidden(message).into_response());
         }
-        Ok(())
+        Ok(Caller { user: Some(user) })
     }
 }
 
@@ -124,7 +124,7 @@ impl Auth {
 fn is_public(path: &str) -> bool {
     matches!(
         path,
-        "/" | "/v1" | "/v1/lookup" | "/v1/continue_inspection" | "/healthcheck"
+        "/" | "/v1" | "/v1/lookup" | "/v1/continue_inspection" | "/healthcheck" | "/readiness"
     ) || path
         .strip_prefix("/v1/heartbeat/")
         .is_some_and(|node| !node.contains('/'))
@@ -175,6 +175,7 @@ mod tests {
             "/v1/heartbeat/n",
             "/v1/continue_inspection",
             "/healthcheck",
+            "/readiness",
         ] {
             assert!(is_public(path), "{path}");
         }

@@ -1,6 +1,5 @@
 //! `POST /v1/nodes`.
 
-use axum::Json;
 use axum::extract::Request;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -17,6 +16,7 @@ use super::fields;
 use super::render::Renderer;
 use super::update;
 use crate::ApiState;
+use crate::answer;
 use crate::body;
 use crate::context::Context;
 use crate::error::ApiError;
@@ -38,8 +38,9 @@ pub(crate) async fn create(
     update::settle(&state, &context, &mut node).await?;
     let node = state.conductor.create_node(node).await?;
     let location = links::location(&context, &format!("nodes/{}", node.uuid));
-    let shown = Renderer::new(&state, &context, None).node(&node);
-    Ok((StatusCode::CREATED, [(LOCATION, location)], Json(shown)).into_response())
+    let renderer = Renderer::new(&state, &context, None);
+    let shown = answer::json(&renderer.node(&node))?;
+    Ok((StatusCode::CREATED, [(LOCATION, location)], shown).into_response())
 }
 
 fn parse(given: Map<String, Value>, context: &Context) -> Result<Node> {

@@ -4,8 +4,6 @@ use axum::Json;
 use axum::extract::Path;
 use axum::extract::State;
 use axum::http::Uri;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::IntoResponse;
 use axum::response::Response;
 use serde::Serialize;
 use serde_json::Value;
@@ -20,6 +18,7 @@ use super::fields;
 use super::render;
 use super::render::Renderer;
 use crate::ApiState;
+use crate::answer;
 use crate::context::Context;
 use crate::error::ApiError;
 use crate::error::Result;
@@ -214,10 +213,10 @@ async fn full(
         .iter()
         .filter(|node| here(node))
         .map(|node| renderer.node(node));
-    let shown: Vec<Value> = shown.collect();
+    let shown: Vec<render::Shown<'_>> = shown.collect();
     let last = nodes.last().map(|node| node.uuid.to_string());
     let next = paging.next(context, place.path, query, nodes.len(), last.as_deref());
-    respond(&Page { nodes: shown, next })
+    answer::json(&Page { nodes: shown, next })
 }
 
 async fn brief(
@@ -256,7 +255,7 @@ async fn brief(
         serde_json::to_writer(&mut body, &next).map_err(|error| ApiError::internal(&error))?;
     }
     body.push(b'}');
-    Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
+    Ok(answer::of_text(body))
 }
 
 #[derive(Serialize)]
@@ -264,11 +263,6 @@ struct Page<T> {
     nodes: Vec<T>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
-}
-
-fn respond<T: Serialize>(page: &Page<T>) -> Result<Response> {
-    let body = serde_json::to_vec(page).map_err(|error| ApiError::internal(&error))?;
-    Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
 }
 
 fn node_query(

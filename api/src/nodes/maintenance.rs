@@ -11,6 +11,10 @@ use crate::body;
 use crate::context::Context;
 use crate::error::ApiError;
 use crate::error::Result;
+use crate::value::Noun;
+
+/// Longest reason, in characters.
+const LONGEST: usize = 4096;
 
 /// Switches maintenance on, with a reason if there is one.
 pub(crate) async fn set(
@@ -24,11 +28,8 @@ pub(crate) async fn set(
         None | Some(Value::Null) => None,
         Some(Value::Object(given)) => {
             body::only(&given, &["reason"])?;
-            match given.get("reason") {
-                None | Some(Value::Null) => None,
-                Some(Value::String(reason)) => Some(reason.clone()),
-                Some(_) => return Err(ApiError::bad_request("Expected a string for reason")),
-            }
+            let reason = given.get("reason").cloned().unwrap_or_default();
+            Noun("maintenance").text("reason", reason, LONGEST)?
         }
         Some(_) => {
             return Err(ApiError::bad_request(

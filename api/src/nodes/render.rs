@@ -1,9 +1,12 @@
 //! Nodes as a version shows them.
 
-use serde_json::Map;
+use serde::Serialize;
+use serde::Serializer;
+use serde::ser::SerializeMap;
 use serde_json::Value;
 use serde_json::json;
 use uuid::Uuid;
+use wrought_rpc::Conductor;
 use wrought_store::Node;
 use wrought_store::node::query::NodeBrief;
 use wrought_wire::state::ProvisionState;
@@ -13,7 +16,9 @@ use super::fields::SUBRESOURCES;
 use crate::ApiState;
 use crate::context::Context;
 use crate::links;
-use crate::mask;
+use crate::mask::Masked;
+use crate::mask::MaskedInstance;
+use crate::mask::MaskedInternal;
 use crate::time;
 use crate::version::since;
 
@@ -22,126 +27,148 @@ pub(crate) struct Renderer<'a> {
     context: &'a Context,
     /// None: all that the version has, with links to what is below.
     fields: Option<Vec<&'static str>>,
-    host: String,
-    drivers: Vec<String>,
+    conductor: &'a dyn Conductor,
+}
+
+/// A node as it is shown: written straight into the answer.
+pub(crate) struct Shown<'a> {
+    renderer: &'a Renderer<'a>,
+    node: &'a Node,
 }
 
 impl<'a> Renderer<'a> {
     pub(crate) fn new(
-        state: &ApiState,
+        state: &'a ApiState,
         context: &'a Context,
         fields: Option<Vec<&'static str>>,
     ) -> Self {
-        let wants_conductor = fields
-            .as_ref()
-            .is_none_or(|fields| fields.contains(&"conductor"));
-        let drivers = match wants_conductor && context.has(since::CONDUCTORS) {
-            true => state
-                .conductor
-                .drivers()
-                .into_iter()
-                .map(|driver| driver.name)
-                .collect(),
-            false => Vec::new(),
-        };
         Self {
             context,
             fields,
-            host: state.conductor.host().to_owned(),
-            drivers,
+            conductor: state.conductor.as_ref(),
         }
     }
 
     /// One node.
-    pub(crate) fn node(&self, node: &Node) -> Value {
-        let mut body = Map::new();
-        match &self.fields {
-            Some(fields) => {
-                for field in fields {
-                    body.insert((*field).to_owned(), self.field(node, field));
-                }
-            }
-            None => {
-                let shown = |(_, since): &&(&str, u16)| self.context.has(*since);
-                for (field, _) in FIELDS.iter().filter(shown) {
-                    body.insert((*field).to_owned(), self.field(node, field));
-                }
-                for (name, _) in SUBRESOURCES.iter().filter(shown) {
-                    let resource = format!("nodes/{}/{name}", node.uuid);
-                    body.insert((*name).to_owned(), links::links(self.context, &resource));
-                }
-            }
+    pub(crate) fn node(&'a self, node: &'a Node) -> Shown<'a> {
+        Shown {
+            renderer: self,
+            node,
         }
-        let own = links::links(self.context, &format!("nodes/{}", node.uuid));
-        body.insert("links".to_owned(), own);
-        Value::Object(body)
     }
 
-    fn field(&self, node: &Node, field: &str) -> Value {
+    fn field<M: SerializeMap>(
+        &self,
+        shown: &mut M,
+        node: &Node,
+        field: &str,
+    ) -> Result<(), M::Error> {
+        let time = |at: Option<jiff::Timestamp>| at.map(time::text);
         match field {
-            "uuid" => json!(node.uuid),
-            "created_at" => json!(time::text(node.created_at)),
-            "updated_at" => time::value(node.updated_at),
-            "allocation_uuid" => json!(node.allocation_uuid),
-            "automated_clean" => json!(node.automated_clean),
-            "boot_mode" => json!(node.boot_mode),
-            "clean_step" => mask::masked(&node.clean_step),
-            "conductor_group" => json!(node.conductor_group),
-            "console_enabled" => json!(node.console_enabled),
-            "disable_power_off" => json!(node.disable_power_off),
-            "deploy_step" => mask::masked(&node.deploy_step),
-            "description" => json!(node.description),
-            "driver" => json!(node.driver),
-            "driver_info" => mask::masked(&node.driver_info),
-            "driver_internal_info" => mask::masked_internal(&node.driver_internal_info),
-            "extra" => json!(node.extra),
-            "fault" => json!(node.fault),
-            "health" => json!(node.health),
-            "inspection_finished_at" => time::value(node.inspection_finished_at),
-            "inspection_started_at" => time::value(node.inspection_started_at),
-            "instance_info" => mask::masked_instance(&node.instance_info),
-            "instance_name" => json!(node.instance_name),
-            "instance_uuid" => json!(node.instance_uuid),
-            "last_error" => json!(node.last_error),
-            "lessee" => json!(node.lessee),
-            "maintenance" => json!(node.maintenance),
-            "maintenance_reason" => json!(node.maintenance_reason),
-            "name" => json!(node.name),
-            "network_data" => json!(node.network_data),
-            "owner" => json!(node.owner),
-            "parent_node" => json!(node.parent_node),
-            "power_state" => json!(node.power_state),
-            "properties" => json!(node.properties),
-            "protected" => json!(node.protected),
-            "protected_reason" => json!(node.protected_reason),
-            "provision_state" => provision_state(self.context, node.provision_state),
-            "provision_updated_at" => time::value(node.provision_updated_at),
-            "raid_config" => json!(node.raid_config),
-            "reservation" => json!(node.reservation),
-            "resource_class" => json!(node.resource_class),
-            "retired" => json!(node.retired),
-            "retired_reason" => json!(node.retired_reason),
-            "secure_boot" => json!(node.secure_boot),
-            "service_step" => mask::masked(&node.service_step),
-            "shard" => json!(node.shard),
-            "target_power_state" => json!(node.target_power_state),
-            "target_provision_state" => json!(node.target_provision_state),
-            "target_raid_config" => json!(node.target_raid_config),
-            "traits" => json!(node.traits),
-            "conductor" => json!(self.conductor(node)),
-            "chassis_uuid" => json!(node.chassis_uuid),
-            other => match other.strip_suffix("_interface") {
-                Some(kind) => json!(node.interfaces.get(kind)),
-                None => Value::Null,
-            },
+            "uuid" => shown.serialize_entry(field, &node.uuid),
+            "created_at" => shown.serialize_entry(field, &time(Some(node.created_at))),
+            "updated_at" => shown.serialize_entry(field, &time(node.updated_at)),
+            "allocation_uuid" => shown.serialize_entry(field, &node.allocation_uuid),
+            "automated_clean" => shown.serialize_entry(field, &node.automated_clean),
+            "boot_mode" => shown.serialize_entry(field, &node.boot_mode),
+            "clean_step" => shown.serialize_entry(field, &Masked(&node.clean_step)),
+            "conductor_group" => shown.serialize_entry(field, &node.conductor_group),
+            "console_enabled" => shown.serialize_entry(field, &node.console_enabled),
+            "disable_power_off" => shown.serialize_entry(field, &node.disable_power_off),
+            "deploy_step" => shown.serialize_entry(field, &Masked(&node.deploy_step)),
+            "description" => shown.serialize_entry(field, &node.description),
+            "driver" => shown.serialize_entry(field, &node.driver),
+            "driver_info" => shown.serialize_entry(field, &Masked(&node.driver_info)),
+            "driver_internal_info" => {
+                shown.serialize_entry(field, &MaskedInternal(&node.driver_internal_info))
+            }
+            "extra" => shown.serialize_entry(field, &node.extra),
+            "fault" => shown.serialize_entry(field, &node.fault),
+            "health" => shown.serialize_entry(field, &node.health),
+            "inspection_finished_at" => {
+                shown.serialize_entry(field, &time(node.inspection_finished_at))
+            }
+            "inspection_started_at" => {
+                shown.serialize_entry(field, &time(node.inspection_started_at))
+            }
+            "instance_info" => shown.serialize_entry(field, &MaskedInstance(&node.instance_info)),
+            "instance_name" => shown.serialize_entry(field, &node.instance_name),
+            "instance_uuid" => shown.serialize_entry(field, &node.instance_uuid),
+            "last_error" => shown.serialize_entry(field, &node.last_error),
+            "lessee" => shown.serialize_entry(field, &node.lessee),
+            "maintenance" => shown.serialize_entry(field, &node.maintenance),
+            "maintenance_reason" => shown.serialize_entry(field, &node.maintenance_reason),
+            "name" => shown.serialize_entry(field, &node.name),
+            "network_data" => shown.serialize_entry(field, &node.network_data),
+            "owner" => shown.serialize_entry(field, &node.owner),
+            "parent_node" => shown.serialize_entry(field, &node.parent_node),
+            "power_state" => shown.serialize_entry(field, &node.power_state),
+            "properties" => shown.serialize_entry(field, &node.properties),
+            "protected" => shown.serialize_entry(field, &node.protected),
+            "protected_reason" => shown.serialize_entry(field, &node.protected_reason),
+            "provision_state" => {
+                shown.serialize_entry(field, &shown_state(self.context, node.provision_state))
+            }
+            "provision_updated_at" => {
+                shown.serialize_entry(field, &time(node.provision_updated_at))
+            }
+            "raid_config" => shown.serialize_entry(field, &node.raid_config),
+            "reservation" => shown.serialize_entry(field, &node.reservation),
+            "resource_class" => shown.serialize_entry(field, &node.resource_class),
+            "retired" => shown.serialize_entry(field, &node.retired),
+            "retired_reason" => shown.serialize_entry(field, &node.retired_reason),
+            "secure_boot" => shown.serialize_entry(field, &node.secure_boot),
+            "service_step" => shown.serialize_entry(field, &Masked(&node.service_step)),
+            "shard" => shown.serialize_entry(field, &node.shard),
+            "target_power_state" => shown.serialize_entry(field, &node.target_power_state),
+            "target_provision_state" => shown.serialize_entry(field, &node.target_provision_state),
+            "target_raid_config" => shown.serialize_entry(field, &node.target_raid_config),
+            "traits" => shown.serialize_entry(field, &node.traits),
+            "conductor" => shown.serialize_entry(field, &self.conductor(node)),
+            "chassis_uuid" => shown.serialize_entry(field, &node.chassis_uuid),
+            other => {
+                let kind = other.strip_suffix("_interface");
+                let implementation = kind.and_then(|kind| node.interfaces.get(kind));
+                shown.serialize_entry(field, &implementation)
+            }
         }
     }
 
     /// The host of the conductor that looks after a node.
     pub(crate) fn conductor(&self, node: &Node) -> Option<&str> {
-        self.drivers
-            .contains(&node.driver)
-            .then_some(self.host.as_str())
+        self.conductor
+            .has_driver(&node.driver)
+            .then(|| self.conductor.host())
+    }
+}
+
+impl Serialize for Shown<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (renderer, node) = (self.renderer, self.node);
+        let context = renderer.context;
+        let mut uuid = Uuid::encode_buffer();
+        let uuid = &*node.uuid.hyphenated().encode_lower(&mut uuid);
+        let mut shown = serializer.serialize_map(None)?;
+        match &renderer.fields {
+            Some(fields) => {
+                for field in fields {
+                    renderer.field(&mut shown, node, field)?;
+                }
+            }
+            None => {
+                let has = |(_, since): &&(&str, u16)| context.has(*since);
+                for (field, _) in FIELDS.iter().filter(has) {
+                    renderer.field(&mut shown, node, field)?;
+                }
+                for (name, _) in SUBRESOURCES.iter().filter(has) {
+                    let resource = ["nodes/", uuid, "/", name].concat();
+                    shown.serialize_entry(name, &links::pair(context, &resource))?;
+                }
+            }
+        }
+        let own = links::pair(context, &["nodes/", uuid].concat());
+        shown.serialize_entry("links", &own)?;
+        shown.end()
     }
 }
 

@@ -1,14 +1,14 @@
 //! `GET /v1/nodes/{ident}`.
 
-use axum::Json;
 use axum::extract::Path;
 use axum::extract::State;
 use axum::http::Uri;
-use serde_json::Value;
+use axum::response::Response;
 
 use super::fields;
 use super::render::Renderer;
 use crate::ApiState;
+use crate::answer;
 use crate::context::Context;
 use crate::error::Result;
 use crate::query::Query;
@@ -20,9 +20,10 @@ pub(crate) async fn show(
     context: Context,
     Path(ident): Path<String>,
     uri: Uri,
-) -> Result<Json<Value>> {
+) -> Result<Response> {
     let query = Query::read(&uri, &context, &[("fields", since::FIELDS)])?;
     let fields = fields::requested(&query, &context)?;
     let node = super::find(&state, &context, &ident).await?;
-    Ok(Json(Renderer::new(&state, &context, fields).node(&node)))
+    let renderer = Renderer::new(&state, &context, fields);
+    answer::json(&renderer.node(&node))
 }

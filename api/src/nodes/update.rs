@@ -1,9 +1,9 @@
 //! `PATCH /v1/nodes/{ident}`.
 
-use axum::Json;
 use axum::extract::Path;
 use axum::extract::Request;
 use axum::extract::State;
+use axum::response::Response;
 use serde_json::Map;
 use serde_json::Value;
 use wrought_store::Allocation;
@@ -16,6 +16,7 @@ use super::fields;
 use super::render::Renderer;
 use crate::ApiState;
 use crate::again::Attempts;
+use crate::answer;
 use crate::body;
 use crate::context::Context;
 use crate::error::ApiError;
@@ -30,7 +31,7 @@ pub(crate) async fn update(
     context: Context,
     Path(ident): Path<String>,
     request: Request,
-) -> Result<Json<Value>> {
+) -> Result<Response> {
     let known = [("reset_interfaces", since::RESET_INTERFACES)];
     let reset = Query::read(request.uri(), &context, &known)?.bool("reset_interfaces")?;
     let reset = reset.unwrap_or(false);
@@ -60,7 +61,8 @@ pub(crate) async fn update(
             outcome => break outcome?,
         }
     };
-    Ok(Json(Renderer::new(&state, &context, None).node(&node)))
+    let renderer = Renderer::new(&state, &context, None);
+    answer::json(&renderer.node(&node))
 }
 
 /// Only fields that may be changed, and none that is too new.

@@ -314,7 +314,29 @@ async fn bodies_and_methods_are_bounded() {
             "{path}"
         );
     }
+}
+
+#[tokio::test]
+async fn health_and_readiness_for_everybody() {
+    let dir = tempfile::tempdir().unwrap();
+    let users = dir.path().join("users");
+    std::fs::write(&users, "").unwrap();
+    let api = Api::new("nodes", Auth::basic(&users, None).unwrap()).await;
+    assert_eq!(api.get("/v1/nodes").await.status, 401);
+    for path in ["/healthcheck", "/readiness"] {
+        assert_eq!(api.get(path).await.status, 200, "{path}");
+    }
+    // No conductor: the service lives and cannot do what it is asked.
+    api.store.unregister_conductor("conductor-1").await.unwrap();
     assert_eq!(api.get("/healthcheck").await.status, 200);
+    let answer = api.get("/readiness").await;
+    assert_eq!(answer.status, 503);
+    assert!(answer.fault().contains("1 conductors"), "{}", answer.text);
+    // No database either.
+    api.store.close().await;
+    for path in ["/healthcheck", "/readiness"] {
+        assert_eq!(api.get(path).await.status, 503, "{path}");
+    }
 }
 
 #[tokio::test]
@@ -341,6 +363,18 @@ async fn a_reader_reads() {
     }
     assert_eq!(api.get("/v1/nodes").await.status, 401);
     assert_eq!(api.get("/v1/").await.status, 200);
+    // The conductor knows who asks.
+    let request = Request::builder()
+        .method("PUT")
+        .uri(format!("/v1/nodes/{N1}/states/provision"))
+        .header(
+            "authorization",
+            format!("Basic {}", STANDARD.encode("admin:pw")),
+        )
+        .header("x-openstack-ironic-api-version", "latest");
+    let body = Body::from(json!({"target": "manage"}).to_string());
+    assert_eq!(api.send(request.body(body).unwrap()).await.status, 202);
+    assert_eq!(api.conductor.last_caller().user.as_deref(), Some("admin"));
 }
 
 #[tokio::test]

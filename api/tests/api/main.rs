@@ -8,6 +8,7 @@
 mod allocations;
 mod behaviour;
 mod beside;
+mod coherence;
 mod golden;
 mod hardware;
 mod inspection;

@@ -2,9 +2,16 @@
 
 use super::super::operation::Operation;
 use super::super::operation::get;
+use super::super::schema::Schema;
 use super::super::schema::Schema::Closed;
 use super::super::schema::Schema::Object;
 use super::super::schema::Schema::Text;
+
+/// What says how the service is.
+const STATUS: Schema = Closed {
+    members: &[("status", Text)],
+    required: &["status"],
+};
 
 pub(super) const OPERATIONS: &[Operation] = &[
     get("/", 1, "Names the API and its versions.", Object),
@@ -12,11 +19,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
     get(
         "/healthcheck",
         1,
-        "Tells whether the service can work.",
-        Closed {
-            members: &[("status", Text)],
-            required: &["status"],
-        },
+        "Tells whether the service lives and can read the database.",
+        STATUS,
+    ),
+    get(
+        "/readiness",
+        1,
+        "Tells whether the service can do what it is asked: 503 when the database cannot be read or no conductor is alive.",
+        STATUS,
     ),
     get("/openapi.json", 1, "Gives this document.", Object),
 ];

@@ -11,6 +11,7 @@ use serde_json::Value;
 use serde_json::json;
 use uuid::Uuid;
 use wrought_rpc::BootDeviceSetting;
+use wrought_rpc::Caller;
 use wrought_rpc::Conductor;
 use wrought_rpc::Driver;
 use wrought_rpc::Error;
@@ -37,6 +38,7 @@ use wrought_wire::state::Verb;
 pub(crate) struct Fake {
     pub(super) store: Store,
     asked: Mutex<Option<ProvisionRequest>>,
+    caller: Mutex<Caller>,
 }
 
 pub(super) fn from_store(error: wrought_store::Error) -> Error {
@@ -75,12 +77,18 @@ impl Fake {
         Self {
             store,
             asked: Mutex::default(),
+            caller: Mutex::default(),
         }
     }
 
     /// The newest provision request.
     pub(crate) fn last_request(&self) -> Option<ProvisionRequest> {
         self.asked.lock().unwrap().clone()
+    }
+
+    /// Who made it.
+    pub(crate) fn last_caller(&self) -> Caller {
+        self.caller.lock().unwrap().clone()
     }
 
     pub(super) async fn lock(&self, node: Uuid) -> Result<Lease> {
@@ -177,6 +185,7 @@ impl Conductor for Fake {
 
     async fn provision(&self, node: Uuid, request: ProvisionRequest) -> Result<()> {
         *self.asked.lock().unwrap() = Some(request.clone());
+        *self.caller.lock().unwrap() = Caller::current();
         let node = self.store.node_by_uuid(node).await.map_err(from_store)?;
         let state = node.map(|node| node.provision_state);
         match (state, request.verb, request.configdrive) {

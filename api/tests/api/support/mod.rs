@@ -52,7 +52,12 @@ impl Answer {
 impl Api {
     /// An API over one of the named fixtures.
     pub(crate) async fn new(fixture: &str, auth: Auth) -> Self {
-        let store = Store::open("sqlite::memory:").await.unwrap();
+        Self::over("sqlite::memory:", fixture, auth).await
+    }
+
+    /// The same over a database of one's own.
+    pub(crate) async fn over(url: &str, fixture: &str, auth: Auth) -> Self {
+        let store = Store::open(url).await.unwrap();
         fixture::fill(&store, fixture).await;
         let conductor = Arc::new(Fake::new(store.clone()));
         let state = ApiState {
