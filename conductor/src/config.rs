@@ -60,6 +60,8 @@ pub struct Boot {
     pub url: Option<String>,
     /// Folder with `vmlinuz`, `initramfs` and `esp.img`.
     pub ramdisk_dir: PathBuf,
+    /// The same for rescue: a ramdisk with a login; none: `ramdisk_dir`.
+    pub rescue_ramdisk_dir: Option<PathBuf>,
     /// Appended to the kernel command line.
     pub extra_kernel_params: String,
 }
@@ -70,6 +72,7 @@ impl Default for Boot {
             listen: None,
             url: None,
             ramdisk_dir: PathBuf::from("/usr/share/wrought/ramdisk"),
+            rescue_ramdisk_dir: None,
             extra_kernel_params: String::new(),
         }
     }
@@ -83,6 +86,10 @@ pub struct Conductor {
     pub deploy_callback_timeout: u64,
     /// The same for cleaning.
     pub clean_callback_timeout: u64,
+    /// The same for servicing.
+    pub service_callback_timeout: u64,
+    /// Seconds that a rescue ramdisk may take to call; 0: any time.
+    pub rescue_callback_timeout: u64,
     /// Seconds between two looks for such time-outs.
     pub check_interval: u64,
     /// Seconds between two comparisons of power states; 0: never.
@@ -108,6 +115,15 @@ pub struct Conductor {
     pub erase_devices_metadata_priority: Option<i64>,
     /// Whether a machine is switched off when its deploy failed.
     pub power_off_after_deploy_failure: bool,
+    /// The same for cleaning.
+    pub power_off_after_clean_failure: bool,
+    /// The same for servicing.
+    pub power_off_after_service_failure: bool,
+    /// How passwords of rescue users are hashed for the ramdisk.
+    pub rescue_password_hash_algorithm: PasswordHash,
+    /// Whether a ramdisk that takes no hash is refused. Otherwise the password
+    /// itself is kept until the ramdisk has it.
+    pub require_rescue_password_hashed: bool,
     /// How often a machine whose agent was lost is started anew within one
     /// step.
     pub step_recoveries: u32,
@@ -127,6 +143,8 @@ impl Default for Conductor {
         Self {
             deploy_callback_timeout: 1800,
             clean_callback_timeout: 1800,
+            service_callback_timeout: 1800,
+            rescue_callback_timeout: 1800,
             check_interval: 60,
             power_sync_interval: 60,
             heartbeat_timeout: 300,
@@ -138,6 +156,10 @@ impl Default for Conductor {
             erase_devices_priority: None,
             erase_devices_metadata_priority: None,
             power_off_after_deploy_failure: true,
+            power_off_after_clean_failure: false,
+            power_off_after_service_failure: false,
+            rescue_password_hash_algorithm: PasswordHash::default(),
+            require_rescue_password_hashed: true,
             step_recoveries: 2,
             default_boot_mode: "uefi".to_owned(),
             require_agent_tls: true,
@@ -145,6 +167,17 @@ impl Default for Conductor {
             inspection: Inspection::default(),
         }
     }
+}
+
+/// The crypt(5) methods for passwords; the names are Ironic's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PasswordHash {
+    /// `$5$`
+    #[default]
+    Sha256,
+    /// `$6$`
+    Sha512,
 }
 
 /// `[conductor.inspection]`

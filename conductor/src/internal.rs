@@ -47,6 +47,13 @@ pub(crate) const BOOT: &str = "wrought_boot";
 /// Copy of the instance's data, from tear-down to the end of cleaning.
 pub(crate) const INSTANCE: &str = "wrought_instance";
 
+/// Whether a service has booted the ramdisk, so that the instance must be brought
+/// back in the end.
+pub(crate) const SERVICE_RAMDISK: &str = "wrought_service_ramdisk";
+
+/// Whether the rescue ramdisk has its password.
+pub(crate) const RESCUED: &str = "wrought_rescued";
+
 /// Whether what the ramdisk found is stored and waits to be worked on.
 pub(crate) const INSPECTED: &str = "wrought_inspected";
 /// Whether the node was made for a machine that nobody knew.
@@ -104,8 +111,10 @@ pub(crate) fn forget_agent(node: &mut Node) {
             AGENT_TOKEN_PREGENERATED,
             "agent_cached_clean_steps",
             "agent_cached_deploy_steps",
+            "agent_cached_service_steps",
             "agent_cached_clean_steps_refreshed",
             "agent_cached_deploy_steps_refreshed",
+            "agent_cached_service_steps_refreshed",
         ],
     );
 }

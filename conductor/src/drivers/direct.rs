@@ -59,7 +59,7 @@ impl Deploy for Direct {
     fn steps(&self, kind: Kind, node: &Node) -> Vec<Step> {
         let mut names = vec![("deploy", 100), ("write_image", 80)];
         match kind {
-            Kind::Clean => return Vec::new(),
+            Kind::Clean | Kind::Service => return Vec::new(),
             Kind::Deploy => {}
         }
         let to_inject = |map: &Map<String, Value>| {

@@ -237,7 +237,7 @@ impl Deploy for Fake {
             Kind::Deploy => serde_json::json!([
                 {"interface": "deploy", "step": "deploy", "priority": 100, "abortable": true, "repeatable": true},
             ]),
-            Kind::Clean => serde_json::json!([
+            Kind::Clean | Kind::Service => serde_json::json!([
                 {"interface": "vendor", "step": "log_passthrough", "priority": 1, "repeatable": true},
                 {"interface": "bios", "step": "apply_configuration", "priority": 0, "repeatable": true},
                 {"interface": "bios", "step": "factory_reset", "priority": 0, "repeatable": true},

@@ -34,7 +34,7 @@ pub mod boot_mode;
 pub mod catalog;
 mod direct;
 mod fake;
-mod image;
+pub(crate) mod image;
 mod inspect;
 mod ipxe;
 mod redfish;
@@ -43,6 +43,7 @@ mod vmedia;
 pub(crate) mod console;
 pub(crate) mod network;
 pub(crate) mod readings;
+pub(crate) mod rescue;
 pub(crate) mod vendor;
 
 /// Switching a machine on and off.
@@ -270,6 +271,11 @@ pub fn console(node: &Node) -> Result<&'static dyn console::Console, Error> {
 /// The node's network interface.
 pub fn network(node: &Node) -> Result<&'static dyn network::Network, Error> {
     look_up(network::NETWORK, "network", node)
+}
+
+/// The node's rescue interface.
+pub fn rescue(node: &Node) -> Result<&'static dyn rescue::Rescue, Error> {
+    look_up(rescue::RESCUE, "rescue", node)
 }
 
 /// The node's vendor interface.

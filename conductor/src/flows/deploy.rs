@@ -41,5 +41,6 @@ pub(crate) async fn finish(task: &mut Task) -> Result<(), Error> {
     task.history_of_end("INFO", "deploying", "Deployment completed successfully");
     steps::forget(&mut task.node, Kind::Deploy);
     internal::forget_agent(&mut task.node);
+    internal::clear(&mut task.node, &[internal::INSTANCE]);
     task.transition(Event::Done, None).await.map(|_| ())
 }

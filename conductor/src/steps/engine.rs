@@ -87,7 +87,7 @@ pub(crate) async fn begin_list(task: &mut Task, kind: Kind) -> Result<Ran, Error
     let list = match steps::steps(&task.node, kind) {
         // Automated cleaning takes what there is.
         None => list::automated_clean(known, &task.svc.config.conductor),
-        Some(given) => list::manual_clean(&given, &known)?,
+        Some(given) => list::in_given_order(kind, &given, &known)?,
     };
     start_list(task, kind, &list).await
 }

@@ -6,6 +6,7 @@ use wrought_wire::step::Step;
 
 use crate::config;
 use crate::error::Error;
+use crate::steps::Kind;
 use crate::steps::name;
 
 /// Interfaces in the order in which they go first at equal priority.
@@ -97,15 +98,21 @@ pub(crate) fn automated_clean(steps: Vec<Step>, config: &config::Conductor) -> V
     sort(steps)
 }
 
-/// The steps of a manual cleaning: as given, in the given order, with what the
-/// agent and the drivers say of them. Fails on a step that nobody has.
-pub(crate) fn manual_clean(given: &[Step], known: &[Step]) -> Result<Vec<Step>, Error> {
+/// The steps of a manual cleaning or of a service: as given, in the given order,
+/// with what the agent and the drivers say of them. Fails on a step that nobody
+/// has.
+pub(crate) fn in_given_order(
+    kind: Kind,
+    given: &[Step],
+    known: &[Step],
+) -> Result<Vec<Step>, Error> {
     given
         .iter()
         .map(|step| {
             let twin = find(known, step).ok_or_else(|| {
                 Error::Invalid(format!(
-                    "clean step {} is not known: the agent and the node's interfaces have {}",
+                    "{} step {} is not known: the agent and the node's interfaces have {}",
+                    kind.as_str(),
                     name(step),
                     names(known)
                 ))
@@ -183,11 +190,12 @@ mod tests {
     use super::automated_clean;
     use super::deploy;
     use super::from_agent;
+    use super::in_given_order;
     use super::is_repeatable;
     use super::lenient;
-    use super::manual_clean;
     use super::name;
     use crate::config::Conductor;
+    use crate::steps::Kind;
 
     fn names(steps: &[Step]) -> Vec<String> {
         steps.iter().map(name).collect()
@@ -275,11 +283,13 @@ mod tests {
             lenient(&json!({"step": "erase_devices_metadata", "interface": "deploy"})),
         ]
         .map(Option::unwrap);
-        let steps = manual_clean(&given, &answer()).unwrap();
+        let steps = in_given_order(Kind::Clean, &given, &answer()).unwrap();
         assert_eq!(names(&steps), names(&given));
         assert!(steps[0].abortable && steps[0].args["a"] == 1);
         let odd = [lenient(&json!({"step": "polish", "interface": "deploy"})).unwrap()];
-        let refused = manual_clean(&odd, &answer()).unwrap_err().to_string();
+        let refused = in_given_order(Kind::Clean, &odd, &answer())
+            .unwrap_err()
+            .to_string();
         assert!(
             refused.starts_with("clean step deploy.polish is not known"),
             "{refused}"

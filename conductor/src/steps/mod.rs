@@ -1,4 +1,4 @@
-//! Steps: the pieces that deploying and cleaning are made of.
+//! Steps: the pieces that deploying, cleaning and servicing are made of.
 //!
 //! `driver_internal_info.<kind>_steps` holds the list and `<kind>_step_index`
 //! the place in it, as Ironic has them; the journal tells which step was begun
@@ -16,6 +16,7 @@ use wrought_wire::step::Step;
 use crate::internal;
 
 pub(crate) mod engine;
+pub(crate) mod given;
 pub(crate) mod inband;
 pub(crate) mod list;
 pub(crate) mod ramdisk;
@@ -31,14 +32,20 @@ pub enum Kind {
     Deploy,
     /// Cleaning, automated or manual.
     Clean,
+    /// Servicing: given steps on a node that has an instance, or is manageable.
+    Service,
 }
 
 impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Deploy, Self::Clean, Self::Service];
+
     /// Its name in keys, commands and the journal.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Deploy => "deploy",
             Self::Clean => "clean",
+            Self::Service => "service",
         }
     }
 
@@ -48,6 +55,7 @@ impl Kind {
         match state {
             S::Deploying | S::DeployWait | S::DeployHold => Some(Self::Deploy),
             S::Cleaning | S::CleanWait | S::CleanHold => Some(Self::Clean),
+            S::Servicing | S::ServiceWait | S::ServiceHold => Some(Self::Service),
             _ => None,
         }
     }
@@ -57,6 +65,7 @@ impl Kind {
         match self {
             Self::Deploy => ProvisionState::Deploying,
             Self::Clean => ProvisionState::Cleaning,
+            Self::Service => ProvisionState::Servicing,
         }
     }
 
@@ -65,6 +74,7 @@ impl Kind {
         match self {
             Self::Deploy => ProvisionState::DeployWait,
             Self::Clean => ProvisionState::CleanWait,
+            Self::Service => ProvisionState::ServiceWait,
         }
     }
 
@@ -73,6 +83,7 @@ impl Kind {
         match self {
             Self::Deploy => "deploying",
             Self::Clean => "cleaning",
+            Self::Service => "servicing",
         }
     }
 
@@ -88,6 +99,21 @@ impl Kind {
         format!("agent_cached_{}_steps", self.as_str())
     }
 
+    /// Key of `driver_internal_info` that forbids the ramdisk, Ironic's. A
+    /// deploy is never asked for in this way.
+    pub(crate) const fn no_ramdisk_key(self) -> &'static str {
+        match self {
+            Self::Deploy => "deploy_disable_ramdisk",
+            Self::Clean => "cleaning_disable_ramdisk",
+            Self::Service => "service_disable_ramdisk",
+        }
+    }
+
+    /// Whether a list of this kind was asked for without the ramdisk.
+    pub(crate) fn is_without_ramdisk(self, node: &Node) -> bool {
+        internal::read(node, self.no_ramdisk_key()) == Some(true)
+    }
+
     /// The agent's command that runs one step.
     pub(crate) fn execute(self) -> String {
         format!("{0}.execute_{0}_step", self.as_str())
@@ -98,6 +124,7 @@ impl Kind {
         match self {
             Self::Deploy => &node.deploy_step,
             Self::Clean => &node.clean_step,
+            Self::Service => &node.service_step,
         }
     }
 
@@ -105,6 +132,7 @@ impl Kind {
         match self {
             Self::Deploy => &mut node.deploy_step,
             Self::Clean => &mut node.clean_step,
+            Self::Service => &mut node.service_step,
         }
     }
 }
@@ -212,6 +240,7 @@ pub(crate) fn forget(node: &mut Node, kind: Kind) {
             &index,
             &cache,
             "steps_validated",
+            kind.no_ramdisk_key(),
             internal::BEGAN,
             internal::WAIT,
             internal::ATTEMPT,

@@ -275,6 +275,16 @@ async fn post(
             {"step": "erase_devices_metadata", "priority": 99, "interface": "deploy", "abortable": true},
             {"step": "create_configuration", "priority": 0, "interface": "raid", "abortable": false},
         ]}, "hardware_manager_version": {"generic": "1.2"}}),
+        "service.get_service_steps" => json!({"service_steps": {"Generic": [
+            {"step": "burnin_cpu", "priority": 0, "interface": "deploy", "abortable": true},
+            {"step": "create_configuration", "priority": 0, "interface": "raid", "abortable": false},
+            {"step": "restart", "priority": 0, "interface": "deploy", "abortable": true, "reboot_requested": true},
+        ]}, "hardware_manager_version": {"generic": "1.2"}}),
+        "service.execute_service_step" => {
+            tokio::spawn(agent.clone().step(id, "service", step));
+            return answer(&agent, id).await;
+        }
+        "rescue.finalize_rescue" => return rescued(&agent, id).await,
         "deploy.execute_deploy_step" => {
             tokio::spawn(agent.clone().step(id, "deploy", step));
             return answer(&agent, id).await;
@@ -303,6 +313,27 @@ async fn post(
         &json!({"command_status": "SUCCEEDED", "command_result": answer}),
     );
     Json(agent.shown(id)).into_response()
+}
+
+/// The ramdisk takes the password, then nobody serves any more.
+async fn rescued(agent: &Agent, id: Uuid) -> Response {
+    let machine = agent.0.machine.clone();
+    let changes = match machine.knobs(|knobs| knobs.no_login) {
+        true => json!({"command_status": "FAILED", "command_error": {
+            "type": "CommandExecutionError", "code": 500,
+            "message": "Command execution failed", "details": "this ramdisk has no login",
+        }}),
+        false => json!({"command_status": "SUCCEEDED", "command_result": {"result": null}}),
+    };
+    agent.set(id, &changes);
+    let answer = answer(agent, id).await;
+    if changes["command_status"] == "SUCCEEDED" {
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            machine.agent_leaves();
+        });
+    }
+    answer
 }
 
 /// The answer to a step command, unless the test cuts it off.

@@ -47,6 +47,8 @@ pub(super) struct Knobs {
     pub(super) failing: HashMap<String, String>,
     /// Kills the conductor when the next step arrives, before its answer.
     pub(super) crash_on_step: Option<()>,
+    /// The rescue ramdisk takes no password.
+    pub(super) no_login: bool,
     /// The ramdisk never comes up.
     pub(super) dead: bool,
     /// The BMC does not answer.
@@ -146,6 +148,13 @@ impl Machine {
     pub(super) async fn agent_powers_off(&self) {
         self.log("agent powers off");
         self.switch(false);
+    }
+
+    /// The agent serves nothing any more, and does not call; the machine runs on.
+    pub(super) fn agent_leaves(&self) {
+        if let Some(ramdisk) = self.0.lock().unwrap().ramdisk.take() {
+            ramdisk.abort();
+        }
     }
 
     /// The agent's process dies and starts anew; its memory is gone.

@@ -1,6 +1,7 @@
 //! Whole flows against doubles: a machine with its BMC, and an agent that
 //! speaks the real protocol.
 
+mod adopt;
 mod agent;
 mod allocations;
 mod artefacts;
@@ -15,4 +16,8 @@ mod machine;
 mod pinned;
 mod records;
 mod requests;
+mod rescue;
 mod rig;
+mod service;
+mod tear_down;
+mod verbs;
