@@ -79,6 +79,10 @@ impl Conductor for Service {
             .collect()
     }
 
+    fn has_driver(&self, name: &str) -> bool {
+        HARDWARE_TYPES.iter().any(|known| known.name == name)
+    }
+
     async fn create_node(&self, node: Node) -> Result<Node> {
         Ok(nodes::create(self, node).await?)
     }

@@ -18,6 +18,7 @@ use wrought_wire::state::BootDevice;
 use wrought_wire::state::PowerTarget;
 use wrought_wire::state::Verb;
 
+pub mod caller;
 pub mod error;
 pub mod hardware;
 pub mod members;
@@ -25,6 +26,7 @@ pub mod record;
 pub mod ring;
 pub mod view;
 
+pub use caller::Caller;
 pub use error::Error;
 pub use error::Kind;
 pub use hardware::Hardware;
@@ -109,6 +111,11 @@ pub trait Conductor: Hardware {
     fn host(&self) -> &str;
     /// Hardware types on offer.
     fn drivers(&self) -> Vec<Driver>;
+    /// Whether one of them has that name. Asked for every node that is shown,
+    /// so that it must cost little.
+    fn has_driver(&self, name: &str) -> bool {
+        self.drivers().iter().any(|driver| driver.name == name)
+    }
     /// Checks driver and interfaces (missing ones get the driver's default),
     /// stores the node, gives it back.
     async fn create_node(&self, node: Node) -> Result<Node>;

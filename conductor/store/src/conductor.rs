@@ -117,7 +117,7 @@ impl Store {
 
     /// All conductors by host name.
     pub async fn conductors(&self) -> Result<Vec<Conductor>> {
-        self.read(|db| {
+        self.read_row(|db| {
             Box::pin(async move {
                 let sql = "SELECT hostname, conductor_group, drivers, online, created_at, updated_at \
                            FROM conductors ORDER BY hostname";

@@ -14,6 +14,8 @@ use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
 
 use crate::codec::Cell;
+use crate::local;
+use crate::local::LocalRow;
 
 /// Which database it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub(crate) enum Db {
     SqliteReader(PoolConnection<Sqlite>),
     Postgres(PgConnection),
     PostgresReader(PoolConnection<Postgres>),
+    /// Answers on this thread, so that no future that uses it ever waits.
+    Local(local::Connection),
 }
 
 /// A row of an answer.
@@ -36,6 +40,8 @@ pub enum DbRow {
     Sqlite(SqliteRow),
     /// Of PostgreSQL.
     Postgres(PgRow),
+    /// Of SQLite, read on this thread.
+    Local(LocalRow),
 }
 
 impl std::fmt::Debug for DbRow {
@@ -48,6 +54,7 @@ impl std::fmt::Debug for DbRow {
 enum Connection<'c> {
     Sqlite(&'c mut SqliteConnection),
     Postgres(&'c mut PgConnection),
+    Local(&'c mut local::Connection),
 }
 
 /// Binds the cells to a statement, in order.
@@ -56,7 +63,7 @@ macro_rules! bound {
         $cells
             .into_iter()
             .fold(sqlx::query($sql), |query, cell| match cell {
-                Cell::Text(text) => query.bind(text),
+                Cell::Text(text) => query.bind(text.map(without_nul)),
                 Cell::Int(number) => query.bind(number),
             })
     };
@@ -64,11 +71,20 @@ macro_rules! bound {
 
 type Outcome<T> = std::result::Result<T, sqlx::Error>;
 
+/// A text as both databases can keep it: PostgreSQL has no character NUL, and
+/// SQLite's functions stop at it. What machines and BMCs say may have some.
+fn without_nul(text: String) -> String {
+    match text.contains('\0') {
+        true => text.replace('\0', "\u{fffd}"),
+        false => text,
+    }
+}
+
 impl Db {
     /// Which database it is.
     pub(crate) fn kind(&self) -> Kind {
         match self {
-            Self::Sqlite(_) | Self::SqliteReader(_) => Kind::Sqlite,
+            Self::Sqlite(_) | Self::SqliteReader(_) | Self::Local(_) => Kind::Sqlite,
             Self::Postgres(_) | Self::PostgresReader(_) => Kind::Postgres,
         }
     }
@@ -79,6 +95,7 @@ impl Db {
             Self::SqliteReader(connection) => Connection::Sqlite(connection),
             Self::Postgres(connection) => Connection::Postgres(connection),
             Self::PostgresReader(connection) => Connection::Postgres(connection),
+            Self::Local(connection) => Connection::Local(connection),
         }
     }
 
@@ -97,6 +114,7 @@ impl Db {
                 let done = bound!(sql, cells).execute(connection).await?;
                 Ok(done.rows_affected())
             }
+            Connection::Local(_) => Err(only_reads()),
         }
     }
 
@@ -109,6 +127,7 @@ impl Db {
             Connection::Postgres(connection) => {
                 connection.execute(sqlx::raw_sql(sql)).await.map(drop)
             }
+            Connection::Local(_) => Err(only_reads()),
         }
     }
 
@@ -127,6 +146,7 @@ impl Db {
                 let rows = bound!(sql, cells).fetch_all(connection).await?;
                 rows.into_iter().map(DbRow::Postgres).collect()
             }
+            Connection::Local(connection) => local_rows(connection, sql, cells, usize::MAX)?,
         })
     }
 
@@ -145,6 +165,7 @@ impl Db {
                 let row = bound!(sql, cells).fetch_optional(connection).await?;
                 row.map(DbRow::Postgres)
             }
+            Connection::Local(connection) => local_rows(connection, sql, cells, 1)?.pop(),
         })
     }
 
@@ -172,7 +193,7 @@ impl Db {
         match self {
             Self::Sqlite(connection) => connection.close().await,
             Self::Postgres(connection) => connection.close().await,
-            Self::SqliteReader(_) | Self::PostgresReader(_) => Ok(()),
+            Self::SqliteReader(_) | Self::PostgresReader(_) | Self::Local(_) => Ok(()),
         }
     }
 }
@@ -183,6 +204,7 @@ impl DbRow {
         match self {
             Self::Sqlite(row) => row.try_get(index),
             Self::Postgres(row) => row.try_get(index),
+            Self::Local(row) => row.text(index).map_err(|reason| unread(index, reason)),
         }
     }
 
@@ -191,8 +213,34 @@ impl DbRow {
         match self {
             Self::Sqlite(row) => row.try_get(index),
             Self::Postgres(row) => row.try_get(index),
+            Self::Local(row) => row.int(index).map_err(|reason| unread(index, reason)),
         }
     }
+}
+
+/// The error for a change on a connection that only reads.
+fn only_reads() -> sqlx::Error {
+    sqlx::Error::Protocol("changes go through the writer's queue".to_owned())
+}
+
+/// The error for a value that is not of its column's type.
+fn unread(column: usize, reason: &'static str) -> sqlx::Error {
+    sqlx::Error::ColumnDecode {
+        index: column.to_string(),
+        source: reason.into(),
+    }
+}
+
+fn local_rows(
+    connection: &mut local::Connection,
+    sql: impl SqlSafeStr,
+    cells: impl IntoIterator<Item = Cell>,
+    most: usize,
+) -> Outcome<Vec<DbRow>> {
+    let cells: Vec<Cell> = cells.into_iter().collect();
+    let rows = connection.rows(sql.into_sql_str().as_str(), &cells, most);
+    let rows = rows.map_err(|failed| sqlx::Error::Io(std::io::Error::other(failed)))?;
+    Ok(rows.into_iter().map(DbRow::Local).collect())
 }
 
 /// Whether a statement failed for a value that must be unique.

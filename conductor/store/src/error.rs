@@ -180,6 +180,21 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the database itself failed (full, gone, closed), rather than
+    /// what is in it or what was asked of it: it may do better later.
+    pub fn is_unavailable(&self) -> bool {
+        let failed = |error: &sqlx::Error| match error.as_database_error() {
+            Some(error) => matches!(error.kind(), sqlx::error::ErrorKind::Other),
+            None => true,
+        };
+        match self {
+            Self::Closed => true,
+            Self::Commit(error) => failed(error),
+            Self::Database(error) => failed(error),
+            _ => false,
+        }
+    }
+
     /// A node that is not there.
     pub(crate) fn no_node(ident: impl ToString) -> Self {
         Self::NotFound {

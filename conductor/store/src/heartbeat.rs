@@ -82,7 +82,7 @@ impl Store {
 
     /// When the agent of the node last called in.
     pub async fn last_heartbeat(&self, node: Uuid) -> Result<Option<Timestamp>> {
-        self.read(move |db| {
+        self.read_row(move |db| {
             Box::pin(async move {
                 let sql = "SELECT at FROM agent_heartbeats WHERE node_uuid = $1";
                 let found = db.optional(sql, [node.into()]).await?;

@@ -104,7 +104,7 @@ fn read(row: &DbRow) -> Result<JournalEntry> {
 impl Store {
     /// The newest entry of the node.
     pub async fn last_journal(&self, node: Uuid) -> Result<Option<JournalEntry>> {
-        self.read(move |db| {
+        self.read_row(move |db| {
             Box::pin(async move {
                 let sql = "SELECT node_uuid, kind, step_index, step, attempt, phase, detail, at \
                            FROM node_journal WHERE node_uuid = $1 ORDER BY id DESC LIMIT 1";

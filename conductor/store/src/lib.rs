@@ -5,8 +5,9 @@
 //!   connection. Jobs that wait together are committed together (one flush to
 //!   the disk for all of them), each in a savepoint of its own. A job that is
 //!   in the queue runs to its end, even if the caller has gone away.
-//! * Many readers: a pool of read-only connections. A call that came back has
-//!   been committed, so every read that starts after it sees it.
+//! * Many readers: a pool of read-only connections, and for single rows of
+//!   SQLite connections that answer on the caller's thread. A call that came
+//!   back has been committed, so every read that starts after it sees it.
 //! * Commits survive a power cut (`synchronous=FULL`).
 //! * Times are kept in microseconds: what is finer is cut off.
 
@@ -34,6 +35,7 @@ pub mod volume;
 
 mod codec;
 mod db;
+mod local;
 mod migrate;
 mod open;
 mod packed;
@@ -87,6 +89,8 @@ struct Inner {
     writer: writer::Writer,
     /// Absent for a database in memory, whose one connection does everything.
     readers: Option<open::Readers>,
+    /// For short reads, where the database is a file of SQLite.
+    locals: Option<local::Locals>,
 }
 
 impl std::fmt::Debug for Store {
@@ -121,12 +125,35 @@ impl Store {
         }
     }
 
+    /// The same for what finds one row by its key, or very few: where the database is a
+    /// file of SQLite, it is found on this thread.
+    async fn read_row<T, F>(&self, work: F) -> Result<T>
+    where
+        F: for<'c> FnOnce(&'c mut db::Db) -> writer::Work<'c, T, Error> + Send + 'static,
+        T: Send + 'static,
+    {
+        let locals = self.inner.locals.as_ref();
+        let local = locals.and_then(|locals| Some((locals, locals.take()?)));
+        let Some((locals, connection)) = local else {
+            return self.read(work).await;
+        };
+        let mut db = db::Db::Local(connection);
+        let outcome = work(&mut db).await;
+        if let db::Db::Local(connection) = db {
+            locals.give(connection);
+        }
+        outcome
+    }
+
     /// Ends the connections after all queued writes. Further calls fail with
     /// [`Error::Closed`] or a pool error.
     pub async fn close(&self) {
         self.inner.writer.close().await;
         if let Some(pool) = &self.inner.readers {
             pool.close().await;
+        }
+        if let Some(locals) = &self.inner.locals {
+            locals.close();
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::Inner;
 use crate::Result;
 use crate::Store;
 use crate::db::Db;
+use crate::local::Locals;
 use crate::migrate;
 use crate::writer::Writer;
 
@@ -84,17 +85,28 @@ impl Store {
     /// `sqlite::memory:` (gone with the last handle; for tests) or
     /// `postgres://USER:PASSWORD@HOST/DATABASE`.
     pub async fn open(url: &str) -> Result<Self> {
-        let (place, readers) = if url.starts_with("postgres:") || url.starts_with("postgresql:") {
+        let is_postgres = url.starts_with("postgres:") || url.starts_with("postgresql:");
+        let (place, readers) = if is_postgres {
             let (place, readers) = postgres(url)?;
             (place, Some(readers))
         } else {
             sqlite(url)?
         };
+        let locals = match &place {
+            Place::Sqlite(options) if readers.is_some() => {
+                Some(Locals::new(options.get_filename()))
+            }
+            _ => None,
+        };
         let mut connection = place.connect().await?;
         migrate::run(&mut connection).await?;
         let writer = Writer::start(connection, place);
         Ok(Self {
-            inner: Arc::new(Inner { writer, readers }),
+            inner: Arc::new(Inner {
+                writer,
+                readers,
+                locals,
+            }),
         })
     }
 }

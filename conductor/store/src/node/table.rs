@@ -49,7 +49,8 @@ impl Store {
     }
 
     async fn one_node(&self, column: &'static str, value: String) -> Result<Option<Node>> {
-        self.read(move |db| Box::pin(find(db, column, value))).await
+        self.read_row(move |db| Box::pin(find(db, column, value)))
+            .await
     }
 
     /// Deletes the node with its ports, journal and history. Fails with
@@ -114,7 +115,7 @@ impl Store {
     where
         T: serde::de::DeserializeOwned + Send + 'static,
     {
-        self.read(move |db| {
+        self.read_row(move |db| {
             Box::pin(async move {
                 let names = &["provision_state", "driver_internal_info"];
                 let sql = "SELECT provision_state, driver_internal_info FROM nodes WHERE uuid = $1";

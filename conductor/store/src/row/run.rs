@@ -52,7 +52,7 @@ impl Store {
     }
 
     async fn row_where<R: Row>(&self, column: &'static str, value: String) -> Result<Option<R>> {
-        self.read(move |db| {
+        self.read_row(move |db| {
             Box::pin(async move {
                 let sql = format!("{} WHERE {column} = $1", R::table().sql().select);
                 // Both parts are constants of this program.

@@ -44,6 +44,20 @@ async fn found_by_uuid_and_name() {
 }
 
 #[tokio::test]
+async fn texts_from_machines_may_have_nul() {
+    let store = testing::store().await;
+    let mut node = testing::stored(&store, "a").await;
+    let lease = store.lock_node(node.uuid, "c", TTL).await.unwrap();
+    node.last_error = Some("serial \0 unknown".to_owned());
+    node.extra.insert("k".to_owned(), "\0".into());
+    store.save_node(&lease, &mut node).await.unwrap();
+    let kept = store.node_by_uuid(node.uuid).await.unwrap().unwrap();
+    assert_eq!(kept.last_error.as_deref(), Some("serial \u{fffd} unknown"));
+    assert_eq!(kept.extra["k"], "\0");
+    assert_eq!(store.node("a\0").await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn clashes_are_typed() {
     let store = testing::store().await;
     let mut first = testing::node("a");
