@@ -60,14 +60,17 @@ impl Boot for Ipxe {
             )));
         }
         check_service(svc, node)?;
-        for (what, name) in [("kernel", "vmlinuz"), ("ramdisk", "initramfs")] {
+        for (key, name) in [
+            ("deploy_kernel", "vmlinuz"),
+            ("deploy_ramdisk", "initramfs"),
+        ] {
             let own = node
                 .driver_info
-                .get(&crate::boot::property(node, what))
+                .get(key)
                 .and_then(Value::as_str)
                 .unwrap_or_default();
             if !own.starts_with("http://") && !own.starts_with("https://") {
-                check_file(node, &crate::boot::path(svc, node, what, name))?;
+                check_file(node, &crate::boot::path(svc, node, key, name))?;
             }
         }
         Ok(())

@@ -1,7 +1,6 @@
 //! Whole flows against doubles: a machine with its BMC, and an agent that
 //! speaks the real protocol.
 
-mod adopt;
 mod agent;
 mod allocations;
 mod artefacts;
@@ -14,10 +13,11 @@ mod life;
 mod lost_agent;
 mod machine;
 mod pinned;
+mod ramdisk_logs;
 mod records;
+mod relatives;
 mod requests;
-mod rescue;
 mod rig;
-mod service;
-mod tear_down;
-mod verbs;
+mod step_lists;
+mod step_plugins;
+mod steps;
