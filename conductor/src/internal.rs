@@ -40,18 +40,19 @@ pub(crate) const WAIT: &str = "wrought_wait";
 pub(crate) const ATTEMPT: &str = "wrought_attempt";
 /// How often the machine was started anew within the running step.
 pub(crate) const RECOVERIES: &str = "wrought_recoveries";
-/// When the running try of a step was begun.
-pub(crate) const STEP_BEGAN: &str = "wrought_step_began";
-/// What a polled step told of itself, for its next poll.
-pub(crate) const STEP_STATE: &str = "wrought_step_state";
-/// How often the agent's hardware managers changed under the list.
-pub(crate) const MISMATCHES: &str = "wrought_mismatches";
 /// Last command of the agent before the running step was given to it.
 pub(crate) const MARKER: &str = "wrought_marker";
 /// Boot artefacts that are on offer to the machine: [`crate::boot::Offer`].
 pub(crate) const BOOT: &str = "wrought_boot";
 /// Copy of the instance's data, from tear-down to the end of cleaning.
 pub(crate) const INSTANCE: &str = "wrought_instance";
+
+/// Whether a service has booted the ramdisk, so that the instance must be brought
+/// back in the end.
+pub(crate) const SERVICE_RAMDISK: &str = "wrought_service_ramdisk";
+
+/// Whether the rescue ramdisk has its password.
+pub(crate) const RESCUED: &str = "wrought_rescued";
 
 /// Whether what the ramdisk found is stored and waits to be worked on.
 pub(crate) const INSPECTED: &str = "wrought_inspected";
@@ -110,8 +111,10 @@ pub(crate) fn forget_agent(node: &mut Node) {
             AGENT_TOKEN_PREGENERATED,
             "agent_cached_clean_steps",
             "agent_cached_deploy_steps",
+            "agent_cached_service_steps",
             "agent_cached_clean_steps_refreshed",
             "agent_cached_deploy_steps_refreshed",
+            "agent_cached_service_steps_refreshed",
         ],
     );
 }

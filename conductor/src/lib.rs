@@ -3,7 +3,7 @@
 //! * [`machine`] is the provision state machine as data; `task` is the right to
 //!   change one node, and the only writer of its state.
 //! * `flows` are what is done between two states of rest, `steps` the pieces of
-//!   deploying and cleaning, `plugins` the steps that operators bring.
+//!   deploying, cleaning and servicing.
 //! * [`drivers`] compose what a node's interfaces name; [`agent`] talks to the
 //!   ramdisk; [`boot`] serves what machines fetch while they boot it.
 //! * `watch`, `heartbeat` and `periodic` notice what happens outside; `pacer`
@@ -21,20 +21,18 @@ pub mod error;
 pub mod machine;
 
 mod allocations;
+mod crypt;
 mod flows;
 mod hardware;
 mod heartbeat;
 mod inspection;
 mod internal;
-mod logs;
 mod nodes;
 mod pacer;
 mod periodic;
-mod plugins;
 mod power;
 mod provision;
 mod records;
-mod relatives;
 mod rpc;
 mod service;
 mod stamps;

@@ -12,16 +12,17 @@ use wrought_wire::state::ProvisionState;
 use wrought_wire::state::Verb;
 
 use crate::drivers;
+use crate::drivers::image;
 use crate::error::Error;
 use crate::flows;
 use crate::flows::Work;
 use crate::flows::abort;
+use crate::flows::tear_down;
 use crate::internal;
 use crate::machine;
 use crate::machine::Effect;
 use crate::machine::Transition;
 use crate::power;
-use crate::relatives;
 use crate::service::Service;
 use crate::steps;
 use crate::steps::Kind;
@@ -50,7 +51,6 @@ pub(crate) async fn provision(
         });
     }
     supported(&node, request.verb)?;
-    svc.refresh_plugins().await;
     let permit = svc.permit()?;
     let mut task = Task::take(svc, uuid, svc.config.pace.lock_wait).await?;
     let begun = match legal(&task.node, request.verb) {
@@ -73,7 +73,7 @@ pub(crate) async fn provision(
 
 /// Whether the node's state allows the verb.
 fn legal(node: &Node, verb: Verb) -> Result<Transition, Error> {
-    machine::next(node.provision_state, verb.into()).map_err(|_| Error::WrongState {
+    machine::asked(node.provision_state, verb).map_err(|_| Error::WrongState {
         verb: verb.as_str().to_owned(),
         node: node.uuid,
         state: node.provision_state,
@@ -84,12 +84,7 @@ fn legal(node: &Node, verb: Verb) -> Result<Transition, Error> {
 fn supported(node: &Node, verb: Verb) -> Result<(), Error> {
     let extension = match (verb, node.provision_state) {
         (Verb::Inspect, _) if drivers::inspect(node).is_err() => "inspect",
-        (Verb::Rescue | Verb::Unrescue, _) => "rescue",
-        (Verb::Service, _) => "service",
-        (Verb::Adopt, _) => "adopt",
-        (Verb::Abort, ProvisionState::InspectWait) => return Ok(()),
-        (Verb::Abort, state) if Kind::of(state).is_none() => "abort",
-        (Verb::Unhold, state) if Kind::of(state).is_none() => "unhold",
+        (Verb::Rescue | Verb::Unrescue, _) if drivers::rescue(node).is_err() => "rescue",
         _ => return Ok(()),
     };
     Err(Error::Unsupported {
@@ -108,25 +103,28 @@ async fn begin(
     match request.verb {
         Verb::Active | Verb::Deploy | Verb::Rebuild => deploy(task, request).await?,
         Verb::Deleted | Verb::Undeploy => delete(task)?,
+        Verb::Rescue => rescue(task, request).await?,
+        Verb::Unrescue => unrescue(task)?,
+        Verb::Adopt => flows::adopt::prepare(&mut task.node),
         Verb::Provide => provide(task).await?,
         Verb::Clean => clean(task, request).await?,
         Verb::Inspect => inspect(task).await?,
         Verb::Abort => return stop(task).await,
-        Verb::Manage
-        | Verb::Unhold
-        | Verb::Adopt
-        | Verb::Rescue
-        | Verb::Unrescue
-        | Verb::Service => {}
-    }
-    if edge.effect.is_some() {
-        task.node.last_error = None;
+        Verb::Service | Verb::Manage | Verb::Unhold => {}
     }
     let target = match request.verb {
         Verb::Clean => Some(ProvisionState::Manageable),
         Verb::Unhold => task.node.target_provision_state,
+        Verb::Service => service(task, request).await?,
+        Verb::Manage => {
+            internal::clear(&mut task.node, &[internal::SERVICE_RAMDISK]);
+            None
+        }
         _ => None,
     };
+    if edge.effect.is_some() {
+        task.node.last_error = None;
+    }
     let moved = task.transition(request.verb.into(), target).await?;
     Ok(moved.effect)
 }
@@ -164,6 +162,10 @@ async fn deploy(task: &mut Task, request: &ProvisionRequest) -> Result<(), Error
     if rebuild {
         not_protected(&task.node)?;
     }
+    if rebuild {
+        // What an earlier tear-down, which failed, has taken away.
+        tear_down::restore_instance(task).await?;
+    }
     let wanted = request.deploy_steps.as_deref();
     let wanted = templates::deploy_steps(&task.svc, &task.node, wanted).await?;
     let node = &mut task.node;
@@ -183,14 +185,53 @@ async fn deploy(task: &mut Task, request: &ProvisionRequest) -> Result<(), Error
     }
     let svc = Arc::clone(&task.svc);
     validate::deploy(&svc, &task.node).await?;
-    internal::forget_agent(&mut task.node);
+    let node = &mut task.node;
+    if let Some(kind) = image::kind(node) {
+        let info = &mut node.instance_info;
+        info.entry("image_type").or_insert(Value::String(kind));
+    }
+    internal::forget_agent(node);
+    if rebuild && image::preserve_ephemeral(node)? {
+        task.history(
+            "WARNING",
+            Kind::Deploy.event_type(),
+            "preserve_ephemeral is set, but an image of the whole disk has no ephemeral partition: \
+             the whole disk is written",
+        );
+    }
     Ok(())
 }
 
 fn delete(task: &mut Task) -> Result<(), Error> {
     not_protected(&task.node)?;
     validate::power(&task.svc, &task.node)?;
-    steps::forget(&mut task.node, Kind::Deploy);
+    tear_down::prepare(&mut task.node);
+    Ok(())
+}
+
+/// Gives where the node goes.
+async fn service(
+    task: &mut Task,
+    request: &ProvisionRequest,
+) -> Result<Option<ProvisionState>, Error> {
+    in_maintenance(&task.node, "service")?;
+    let svc = Arc::clone(&task.svc);
+    validate::service(&svc, &task.node).await?;
+    flows::service::prepare(&mut task.node, request)
+}
+
+async fn rescue(task: &mut Task, request: &ProvisionRequest) -> Result<(), Error> {
+    in_maintenance(&task.node, "rescuing")?;
+    let svc = Arc::clone(&task.svc);
+    validate::rescue(&svc, &task.node).await?;
+    let password = request.rescue_password.as_ref();
+    flows::rescue::prepare(&mut task.node, password, &svc.config.conductor)
+}
+
+fn unrescue(task: &mut Task) -> Result<(), Error> {
+    in_maintenance(&task.node, "unrescuing")?;
+    validate::power(&task.svc, &task.node)?;
+    flows::unrescue::prepare(&mut task.node);
     Ok(())
 }
 
@@ -228,6 +269,9 @@ async fn clean(task: &mut Task, request: &ProvisionRequest) -> Result<(), Error>
     steps::forget(node, Kind::Clean);
     internal::forget_agent(node);
     internal::set(node, &Kind::Clean.list_key(), &given);
+    if request.disable_ramdisk == Some(true) {
+        internal::set(node, Kind::Clean.no_ramdisk_key(), true);
+    }
     Ok(())
 }
 
@@ -240,9 +284,17 @@ async fn inspect(task: &mut Task) -> Result<(), Error> {
 
 /// Abort: at once, or after the step that must not be cut short.
 async fn stop(task: &mut Task) -> Result<Option<Effect>, Error> {
-    if task.node.provision_state == ProvisionState::InspectWait {
-        flows::inspect::abort(task).await?;
-        return Ok(Some(Effect::CleanUp));
+    match task.node.provision_state {
+        ProvisionState::InspectWait => {
+            flows::inspect::abort(task).await?;
+            return Ok(Some(Effect::CleanUp));
+        }
+        ProvisionState::RescueWait => {
+            flows::rescue::abort(task).await?;
+            return Ok(Some(Effect::CleanUp));
+        }
+        ProvisionState::ServiceFail => return leave_service(task).await,
+        _ => {}
     }
     let Some(kind) = Kind::of(task.node.provision_state) else {
         return Ok(None);
@@ -261,6 +313,20 @@ async fn stop(task: &mut Task) -> Result<Option<Effect>, Error> {
     Ok(Some(Effect::CleanUp))
 }
 
+/// A service that has failed already: back to where it was begun.
+async fn leave_service(task: &mut Task) -> Result<Option<Effect>, Error> {
+    if task.node.maintenance {
+        return Err(Error::Conflict(format!(
+            "The service of node {} cannot be aborted while the node is in maintenance mode: look \
+             at its maintenance_reason, then take it out of maintenance",
+            task.node.uuid
+        )));
+    }
+    task.node.last_error = None;
+    abort::leave_failed_service(task).await?;
+    Ok(Some(Effect::CleanUp))
+}
+
 /// Starts a power change.
 pub(crate) async fn change_power(
     svc: &Arc<Service>,
@@ -272,7 +338,6 @@ pub(crate) async fn change_power(
     let mut task = Task::take(svc, uuid, svc.config.pace.lock_wait).await?;
     let begun = async {
         validate::power(svc, &task.node)?;
-        relatives::check(svc, &task.node, target).await?;
         let node = &mut task.node;
         node.target_power_state = Some(power::goal(target));
         // A failed operation's reason outlives a power request.

@@ -153,22 +153,13 @@ impl Task {
         self.note(severity, event_type, event, None);
     }
 
-    /// The same for the end of the running list of steps: with the time that it
-    /// took, where there is one.
+    /// The same for the end of what is going on: with the time that the running
+    /// list of steps took, or the time in the present state where there is none.
     pub(crate) fn history_of_end(&mut self, severity: &str, event_type: &str, event: &str) {
-        self.history_since(severity, event_type, event, internal::BEGAN);
-    }
-
-    /// The same for the end of what began at the moment under a key of
-    /// `driver_internal_info`.
-    pub(crate) fn history_since(
-        &mut self,
-        severity: &str,
-        event_type: &str,
-        event: &str,
-        key: &str,
-    ) {
-        let began = internal::read::<Timestamp>(&self.node, key);
+        let node = &self.node;
+        let entered = node.provision_updated_at;
+        let began = internal::read::<Timestamp>(node, internal::BEGAN)
+            .or(entered.filter(|_| !node.provision_state.is_stable()));
         let lasted = began.and_then(|began| {
             let lasted = Timestamp::now().duration_since(began);
             Duration::try_from(lasted).ok()

@@ -49,7 +49,7 @@ pub(crate) async fn deploy(svc: &Service, node: &Node) -> Result<(), Error> {
         drivers::management(node)?.validate(svc, node)?;
         drivers::deploy(node)?.validate(svc, node)?;
         drivers::boot(node)?.validate(svc, node, &ports)?;
-        crate::flows::deploy::list_of(svc, node).map(|_| ())
+        crate::flows::deploy::list_of(node).map(|_| ())
     };
     check().map_err(|error| explain("deploy or power info", node, &error))
 }
@@ -75,6 +75,19 @@ pub(crate) async fn inspect(svc: &Service, node: &Node) -> Result<(), Error> {
     check.map_err(|error| explain("inspection or power info", node, &error))
 }
 
+/// All that a service needs.
+pub(crate) async fn service(svc: &Service, node: &Node) -> Result<(), Error> {
+    power(svc, node)?;
+    drivers::network(node).map(drop)
+}
+
+/// All that a rescue needs.
+pub(crate) async fn rescue(svc: &Service, node: &Node) -> Result<(), Error> {
+    let ports = ports(svc, node.uuid).await?;
+    let check = drivers::rescue(node).and_then(|driver| driver.validate(svc, node, &ports));
+    check.map_err(|error| explain("instance rescue or power info", node, &error))
+}
+
 /// What every power action needs.
 pub(crate) fn power(svc: &Service, node: &Node) -> Result<(), Error> {
     let check = drivers::power(node).and_then(|power| power.validate(svc, node));
@@ -98,6 +111,7 @@ pub(crate) async fn all(svc: &Service, node: &Node) -> Result<BTreeMap<String, V
         "deploy" => drivers::deploy(node)?.validate(svc, node),
         "boot" => drivers::boot(node)?.validate(svc, node, &ports),
         "inspect" => drivers::inspect(node)?.validate(svc, node, &ports),
+        "rescue" => drivers::rescue(node)?.validate(svc, node, &ports),
         "network" => drivers::network(node).map(drop),
         "console" => drivers::console(node).map(drop),
         kind => match node.interfaces.get(kind).map_or("", String::as_str) {

@@ -14,7 +14,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -23,6 +22,7 @@ use uuid::Uuid;
 use wrought_store::node::Node;
 use wrought_wire::command::CommandStatus;
 use wrought_wire::secret::Secret;
+use wrought_wire::state::ProvisionState;
 
 use crate::agent;
 use crate::error::Error;
@@ -33,14 +33,12 @@ use crate::internal;
 use crate::machine;
 use crate::pacer::Pacer;
 use crate::service::Service;
-use crate::stamps;
 use crate::steps;
 use crate::steps::Awaited;
 use crate::steps::Kind;
 use crate::steps::Wait;
 use crate::steps::inband;
 use crate::steps::inband::Fate;
-use crate::steps::limits;
 use crate::steps::list;
 use crate::task::Task;
 
@@ -149,7 +147,7 @@ async fn run(svc: Arc<Service>, node: Uuid, watch: Arc<Watch>) {
     svc.watches.lock().remove(&node);
     // Somebody may have put the node into a wait state while this loop ended.
     if let Ok(Some(found)) = svc.store.node_by_uuid(node).await
-        && kind_of(&found).is_some()
+        && is_watched(&found)
     {
         svc.watch(node);
     }
@@ -176,6 +174,11 @@ fn kind_of(node: &Node) -> Option<Kind> {
         .flatten()
 }
 
+/// Whether an agent is waited for that can be asked.
+fn is_watched(node: &Node) -> bool {
+    kind_of(node).is_some() || node.provision_state == ProvisionState::RescueWait
+}
+
 /// One look. Gives the pause until the next, none when there is nothing to
 /// watch.
 async fn step(
@@ -193,37 +196,29 @@ async fn step(
             return Some(poll);
         }
     };
-    let kind = kind_of(&node)?;
+    if !is_watched(&node) {
+        return None;
+    }
     if node.reservation.is_some() {
         // Somebody is at it; maybe this very moment ends it.
         return Some(pace.agent_poll.min(Duration::from_millis(250)));
     }
-    if limits::check(&svc.config.conductor, &node, kind).is_err() {
-        // Unless it has just ended, which the look finds out.
-        look(svc, uuid, kind, false).await;
-        return Some(poll);
-    }
     let has_agent = internal::text(&node, internal::AGENT_URL).is_some();
+    let Some(kind) = kind_of(&node) else {
+        if !has_agent {
+            return Some(IDLE);
+        }
+        rescue(svc, &node, watch, state).await;
+        return Some(poll);
+    };
     match Wait::of(&node) {
         Some(Wait {
-            what: Awaited::Agent | Awaited::Heartbeat { .. },
+            what: Awaited::Agent,
             ..
         }) if !has_agent => Some(IDLE),
-        Some(Wait {
-            what: Awaited::Time { until: at } | Awaited::Poll { at },
-            ..
-        }) => {
-            let left = Duration::try_from(at.duration_since(Timestamp::now()));
-            if let Ok(left) = left
-                && !left.is_zero()
-            {
-                return Some(left.min(IDLE));
-            }
-            look(svc, uuid, kind, false).await;
-            Some(poll)
-        }
         None => {
-            look(svc, uuid, kind, false).await;
+            let work = Work::Look { kind, gone: false };
+            look(svc, uuid, work).await;
             Some(poll)
         }
         Some(wait) => {
@@ -260,45 +255,69 @@ async fn ask(
                     _ => true,
                 },
                 Awaited::Agent => true,
-                // Also read without the lock.
-                Awaited::Heartbeat { since } => {
-                    let called = stamps::called_since(svc, node, *since).await;
-                    called.unwrap_or(false)
-                }
-                // Not the agent's.
-                Awaited::Time { .. } | Awaited::Poll { .. } => false,
                 Awaited::Idle => commands
                     .last()
                     .is_none_or(|c| c.command_status != CommandStatus::Running),
             };
             if changed {
-                look(svc, node.uuid, kind, false).await;
+                look(svc, node.uuid, Work::Look { kind, gone: false }).await;
             }
             return;
         }
         Err(error) => error,
     };
-    if error.is_stranger() {
-        look(svc, node.uuid, kind, true).await;
-        return;
-    }
-    if !error.is_connection() {
-        tracing::warn!(node = %node.uuid, err = %chain(&error), "agent not asked");
-        return;
-    }
     // A step that cannot be repeated is better waited for until the time-out.
     let index = steps::index(node, kind).unwrap_or(0);
     let step = steps::steps(node, kind).and_then(|steps| steps.into_iter().nth(index));
     let repeatable = step.is_none_or(|step| list::is_repeatable(&step));
+    if is_gone(svc, node, &error, repeatable, watch, state) {
+        look(svc, node.uuid, Work::Look { kind, gone: true }).await;
+    }
+}
+
+/// Asks the agent of a rescue whether it is there.
+async fn rescue(svc: &Arc<Service>, node: &Node, watch: &Watch, state: &mut State) {
+    let commands = match client(node, state) {
+        Ok(client) => client.commands().await,
+        Err(error) => Err(error),
+    };
+    let gone = match commands {
+        Ok(_) => {
+            state.silent_since = None;
+            watch.looked_up.store(false, Ordering::Relaxed);
+            false
+        }
+        // A rescue can always be begun anew.
+        Err(error) if is_gone(svc, node, &error, true, watch, state) => true,
+        Err(_) => return,
+    };
+    look(svc, node.uuid, Work::Rescue { gone }).await;
+}
+
+/// Whether the agent, which does not answer as it should, is known not to be
+/// there any more.
+fn is_gone(
+    svc: &Service,
+    node: &Node,
+    error: &agent::Error,
+    repeatable: bool,
+    watch: &Watch,
+    state: &mut State,
+) -> bool {
+    if error.is_stranger() {
+        return true;
+    }
+    if !error.is_connection() {
+        tracing::warn!(node = %node.uuid, err = %chain(error), "agent not asked");
+        return false;
+    }
     let silent = state
         .silent_since
         .get_or_insert_with(Instant::now)
         .elapsed();
     let pace = svc.config.pace;
     let hint = watch.looked_up.load(Ordering::Relaxed) && silent > pace.agent_poll * 3;
-    if repeatable && (hint || silent > pace.agent_gone) {
-        look(svc, node.uuid, kind, true).await;
-    }
+    repeatable && (hint || silent > pace.agent_gone)
 }
 
 fn client(node: &Node, state: &mut State) -> Result<agent::Client, agent::Error> {
@@ -319,13 +338,13 @@ fn client(node: &Node, state: &mut State) -> Result<agent::Client, agent::Error>
     }
 }
 
-async fn look(svc: &Arc<Service>, node: Uuid, kind: Kind, gone: bool) {
+async fn look(svc: &Arc<Service>, node: Uuid, work: Work) {
     let Ok(permit) = Arc::clone(&svc.workers).acquire_owned().await else {
         // The conductor stops.
         return;
     };
     match Task::take(svc, node, svc.config.pace.lock_wait).await {
-        Ok(task) => flows::run(task, Work::Look { kind, gone }).await,
+        Ok(task) => flows::run(task, work).await,
         Err(Error::Locked { .. }) => {}
         Err(error) => tracing::warn!(node = %node, err = %chain(&error), "node not locked"),
     }

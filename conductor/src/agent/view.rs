@@ -35,7 +35,12 @@ pub(crate) fn node(node: &Node) -> Value {
     // `get_*_steps` does not need the config drive; `write_image` gets it as
     // an argument.
     if let Some(Value::Object(info)) = map.get_mut("instance_info") {
-        for key in ["configdrive", "image_server_password", "rescue_password"] {
+        for key in [
+            "configdrive",
+            "image_server_password",
+            "rescue_password",
+            "hashed_rescue_password",
+        ] {
             if let Some(value) = info.get_mut(key) {
                 *value = MASK.into();
             }

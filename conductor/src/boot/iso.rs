@@ -20,13 +20,13 @@ use crate::service::Service;
 const VOLUME: &str = "WROUGHT_VMEDIA";
 
 /// The boot image.
-pub(crate) fn esp(svc: &Service) -> PathBuf {
-    svc.config.boot.ramdisk_dir.join("esp.img")
+pub(crate) fn esp(svc: &Service, node: &Node) -> PathBuf {
+    crate::boot::folder(svc, node).join("esp.img")
 }
 
 /// The parts of the node's disc image, in order.
 pub(crate) async fn parts(svc: &Service, node: &Node) -> Result<Vec<Part>, Error> {
-    let path = esp(svc);
+    let path = esp(svc, node);
     let failed = |action, source: crate::error::Source| Error::BootFile {
         path: path.display().to_string(),
         action,

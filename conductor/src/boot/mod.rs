@@ -30,7 +30,9 @@ pub(crate) mod params;
 mod routes;
 mod script;
 
+pub(crate) use routes::folder;
 pub(crate) use routes::path;
+pub(crate) use routes::property;
 pub use routes::router;
 
 /// Least time for which artefacts are on offer.
@@ -71,6 +73,8 @@ impl Offer {
         let life = config
             .deploy_callback_timeout
             .max(config.clean_callback_timeout)
+            .max(config.service_callback_timeout)
+            .max(config.rescue_callback_timeout)
             .max(config.inspection.timeout)
             .max(MIN_LIFE);
         let life = SignedDuration::from_secs(i64::try_from(life).unwrap_or(i64::MAX));

@@ -17,6 +17,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use serde_json::Value;
 use wrought_store::node::Node;
+use wrought_wire::state::ProvisionState;
 
 use crate::boot::Offer;
 use crate::boot::Way;
@@ -91,9 +92,10 @@ async fn node_script(
         return text(script::disk(from_entry));
     };
     tracing::info!(node = %node.uuid, mac, "machine boots the ramdisk");
-    let kernel = address(&node, "deploy_kernel").unwrap_or_else(|| offer.url(&base, "vmlinuz"));
-    let initramfs =
-        address(&node, "deploy_ramdisk").unwrap_or_else(|| offer.url(&base, "initramfs"));
+    let kernel =
+        address(&node, &property(&node, "kernel")).unwrap_or_else(|| offer.url(&base, "vmlinuz"));
+    let initramfs = address(&node, &property(&node, "ramdisk"))
+        .unwrap_or_else(|| offer.url(&base, "initramfs"));
     text(script::ramdisk(
         &kernel,
         &initramfs,
@@ -117,8 +119,8 @@ async fn artefact(
         return nothing();
     };
     let parts = match (offer.way, name.as_str()) {
-        (Way::Ipxe, "vmlinuz") => one(path(&svc, &node, "deploy_kernel", "vmlinuz")).await,
-        (Way::Ipxe, "initramfs") => one(path(&svc, &node, "deploy_ramdisk", "initramfs")).await,
+        (Way::Ipxe, "vmlinuz") => one(path(&svc, &node, "kernel", "vmlinuz")).await,
+        (Way::Ipxe, "initramfs") => one(path(&svc, &node, "ramdisk", "initramfs")).await,
         (Way::VirtualMedia, "boot.iso")
             if internal::text(&node, internal::AGENT_TOKEN).is_some() =>
         {
@@ -152,16 +154,39 @@ fn address(node: &Node, key: &str) -> Option<String> {
     (is_url && !text.contains(char::is_whitespace)).then(|| text.to_owned())
 }
 
-/// The file of a kernel or initramfs: the node's own, or the installation's.
-pub(crate) fn path(svc: &Service, node: &Node, key: &str, name: &str) -> PathBuf {
+/// The property of `driver_info` that names the node's own `kernel`, `ramdisk`
+/// or `iso`: another one while the node is rescued.
+pub(crate) fn property(node: &Node, what: &str) -> String {
+    let purpose = if rescues(node) { "rescue" } else { "deploy" };
+    format!("{purpose}_{what}")
+}
+
+fn rescues(node: &Node) -> bool {
+    matches!(
+        node.provision_state,
+        ProvisionState::Rescuing | ProvisionState::RescueWait
+    )
+}
+
+/// Folder with the files of the installation's ramdisk for the node.
+pub(crate) fn folder<'a>(svc: &'a Service, node: &Node) -> &'a std::path::Path {
+    let boot = &svc.config.boot;
+    match &boot.rescue_ramdisk_dir {
+        Some(folder) if rescues(node) => folder,
+        _ => &boot.ramdisk_dir,
+    }
+}
+
+/// The file of a `kernel` or `ramdisk`: the node's own, or the installation's.
+pub(crate) fn path(svc: &Service, node: &Node, what: &str, name: &str) -> PathBuf {
     let own = node
         .driver_info
-        .get(key)
+        .get(&property(node, what))
         .and_then(Value::as_str)
         .filter(|text| !text.is_empty());
     match own {
         Some(own) => PathBuf::from(own.strip_prefix("file://").unwrap_or(own)),
-        None => svc.config.boot.ramdisk_dir.join(name),
+        None => folder(svc, node).join(name),
     }
 }
 

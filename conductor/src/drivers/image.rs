@@ -22,6 +22,18 @@ pub(super) const RAMDISK_PROPERTIES: &[(&str, &str)] = &[
         "deploy_iso",
         "URL of a bootable deploy image for virtual media. Optional.",
     ),
+    (
+        "rescue_kernel",
+        "URL or path of another rescue kernel than the installation's. Optional.",
+    ),
+    (
+        "rescue_ramdisk",
+        "URL or path of another rescue initramfs. Optional.",
+    ),
+    (
+        "rescue_iso",
+        "URL of a bootable rescue image for virtual media. Optional.",
+    ),
 ];
 
 fn text<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
@@ -29,6 +41,50 @@ fn text<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
         .get(key)
         .and_then(Value::as_str)
         .filter(|text| !text.is_empty())
+}
+
+/// `image_type` of an image with its own partition table.
+const WHOLE_DISK: &str = "whole-disk";
+
+/// What the instance says of the image's kind, or what follows from the rest;
+/// none where there is no image.
+pub(crate) fn kind(node: &Node) -> Option<String> {
+    text(node, "image_source")?;
+    let parts = ["kernel", "ramdisk"];
+    let kind = match text(node, "image_type") {
+        Some(kind) => kind,
+        None if parts.iter().all(|key| text(node, key).is_some()) => "partition",
+        None => WHOLE_DISK,
+    };
+    Some(kind.to_owned())
+}
+
+/// Whether a rebuild is to leave the ephemeral partition alone. No image that is
+/// written here has one, but the value must be one.
+pub(crate) fn preserve_ephemeral(node: &Node) -> Result<bool, Error> {
+    let given = node.instance_info.get("preserve_ephemeral");
+    let read = match given {
+        None | Some(Value::Null) => Some(false),
+        Some(Value::Bool(yes)) => Some(*yes),
+        Some(Value::Number(number)) => match number.as_u64() {
+            Some(0) => Some(false),
+            Some(1) => Some(true),
+            _ => None,
+        },
+        Some(Value::String(text)) => match text.trim().to_ascii_lowercase().as_str() {
+            "t" | "true" | "on" | "y" | "yes" | "1" => Some(true),
+            "f" | "false" | "off" | "n" | "no" | "0" => Some(false),
+            _ => None,
+        },
+        Some(_) => None,
+    };
+    read.ok_or_else(|| {
+        Error::Invalid(format!(
+            "Node {}: instance_info preserve_ephemeral: expected true or false, found {}",
+            node.uuid,
+            given.unwrap_or(&Value::Null)
+        ))
+    })
 }
 
 /// Whether the instance says enough to be deployed.
@@ -58,7 +114,8 @@ pub(super) fn validate(node: &Node) -> Result<(), Error> {
     let kernel = ["kernel", "ramdisk"]
         .iter()
         .any(|key| text(node, key).is_some());
-    if kernel || text(node, "image_type").is_some_and(|kind| kind != "whole-disk") {
+    preserve_ephemeral(node)?;
+    if kernel || text(node, "image_type").is_some_and(|kind| kind != WHOLE_DISK) {
         return Err(Error::Invalid(format!(
             "Node {}: instance_info describes a partition image (image_type, kernel, ramdisk); \
              only whole-disk images can be deployed",
@@ -121,6 +178,8 @@ mod tests {
     use serde_json::json;
 
     use super::info;
+    use super::kind;
+    use super::preserve_ephemeral;
     use super::validate;
     use crate::testing::node;
 
@@ -155,6 +214,33 @@ mod tests {
         assert!(info.proxies.is_empty() && info.no_proxy.is_none());
         set(&mut node, "image_type", "partition");
         assert!(validate(&node).is_err());
+    }
+
+    #[test]
+    fn the_kind_of_an_image_and_ephemeral_partitions() {
+        let mut node = node("redfish");
+        assert_eq!(kind(&node), None);
+        let set = |node: &mut wrought_store::Node, key: &str, value: serde_json::Value| {
+            node.instance_info.insert(key.to_owned(), value);
+        };
+        set(&mut node, "image_source", json!("http://images.test/i"));
+        assert_eq!(kind(&node).as_deref(), Some("whole-disk"));
+        set(&mut node, "kernel", json!("http://images.test/k"));
+        set(&mut node, "ramdisk", json!("http://images.test/r"));
+        assert_eq!(kind(&node).as_deref(), Some("partition"));
+        set(&mut node, "image_type", json!("whole-disk"));
+        assert_eq!(kind(&node).as_deref(), Some("whole-disk"));
+        for (value, read) in [
+            (json!(null), Some(false)),
+            (json!(true), Some(true)),
+            (json!("Yes"), Some(true)),
+            (json!(0), Some(false)),
+            (json!("maybe"), None),
+            (json!([]), None),
+        ] {
+            set(&mut node, "preserve_ephemeral", value.clone());
+            assert_eq!(preserve_ephemeral(&node).ok(), read, "{value}");
+        }
     }
 
     #[test]

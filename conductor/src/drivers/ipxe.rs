@@ -60,17 +60,14 @@ impl Boot for Ipxe {
             )));
         }
         check_service(svc, node)?;
-        for (key, name) in [
-            ("deploy_kernel", "vmlinuz"),
-            ("deploy_ramdisk", "initramfs"),
-        ] {
+        for (what, name) in [("kernel", "vmlinuz"), ("ramdisk", "initramfs")] {
             let own = node
                 .driver_info
-                .get(key)
+                .get(&crate::boot::property(node, what))
                 .and_then(Value::as_str)
                 .unwrap_or_default();
             if !own.starts_with("http://") && !own.starts_with("https://") {
-                check_file(node, &crate::boot::path(svc, node, key, name))?;
+                check_file(node, &crate::boot::path(svc, node, what, name))?;
             }
         }
         Ok(())

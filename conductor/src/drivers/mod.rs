@@ -34,7 +34,7 @@ pub mod boot_mode;
 pub mod catalog;
 mod direct;
 mod fake;
-mod image;
+pub(crate) mod image;
 mod inspect;
 mod ipxe;
 mod redfish;
@@ -43,6 +43,7 @@ mod vmedia;
 pub(crate) mod console;
 pub(crate) mod network;
 pub(crate) mod readings;
+pub(crate) mod rescue;
 pub(crate) mod vendor;
 
 /// Switching a machine on and off.
@@ -96,15 +97,6 @@ pub trait Management: Send + Sync {
         persistent: bool,
         mode: Option<BootMode>,
     ) -> Result<(), Error>;
-    /// Steps that check a node on its way to `manageable`; they may be run
-    /// again at any time.
-    fn verify_steps(&self, _node: &Node) -> Vec<Step> {
-        Vec::new()
-    }
-    /// Runs one of them.
-    async fn verify(&self, task: &mut Task, step: &Step) -> Result<(), Error> {
-        Err(unsupported(&task.node, &step.step))
-    }
     /// Reads what the firmware says of itself.
     async fn observe(&self, _svc: &Service, _node: &Node) -> Result<Observed, Error> {
         Ok(Observed::default())
@@ -279,6 +271,11 @@ pub fn console(node: &Node) -> Result<&'static dyn console::Console, Error> {
 /// The node's network interface.
 pub fn network(node: &Node) -> Result<&'static dyn network::Network, Error> {
     look_up(network::NETWORK, "network", node)
+}
+
+/// The node's rescue interface.
+pub fn rescue(node: &Node) -> Result<&'static dyn rescue::Rescue, Error> {
+    look_up(rescue::RESCUE, "rescue", node)
 }
 
 /// The node's vendor interface.

@@ -28,7 +28,8 @@ use crate::token;
 pub(super) struct VirtualMedia;
 
 fn own_image(node: &Node) -> Option<&str> {
-    let text = node.driver_info.get("deploy_iso").and_then(Value::as_str)?;
+    let key = crate::boot::property(node, "iso");
+    let text = node.driver_info.get(&key).and_then(Value::as_str)?;
     (text.starts_with("http://") || text.starts_with("https://")).then_some(text)
 }
 
@@ -47,7 +48,7 @@ impl Boot for VirtualMedia {
                 node.uuid
             )));
         }
-        check_file(node, &iso::esp(svc))
+        check_file(node, &iso::esp(svc, node))
     }
 
     async fn prepare_ramdisk(&self, task: &mut Task) -> Result<(), Error> {

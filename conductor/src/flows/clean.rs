@@ -8,7 +8,6 @@ use crate::drivers;
 use crate::error::Error;
 use crate::flows::settle::settle;
 use crate::internal;
-use crate::logs;
 use crate::machine::Event;
 use crate::steps;
 use crate::steps::Kind;
@@ -16,6 +15,7 @@ use crate::steps::Then;
 use crate::steps::Wait;
 use crate::steps::engine;
 use crate::steps::engine::Ran;
+use crate::steps::given;
 use crate::steps::list;
 use crate::steps::ramdisk;
 use crate::task::Task;
@@ -37,19 +37,17 @@ async fn begin(task: &mut Task) -> Result<Ran, Error> {
         return Ok(Ran::Finished);
     }
     let deploy = drivers::deploy(&task.node)?;
-    let known = steps::known(&task.svc, &task.node, Kind::Clean)?;
-    let given = steps::steps(&task.node, Kind::Clean);
-    if deploy.cleans_by_agent() {
-        // What can be told without the agent is told before it is booted.
-        list::check_given(Kind::Clean, given.as_deref().unwrap_or_default(), &known)?;
+    if deploy.cleans_by_agent() && !Kind::Clean.is_without_ramdisk(&task.node) {
         engine::note(task, Kind::Clean, Phase::Started, None);
         task.save().await?;
         ramdisk::boot(task).await?;
         return engine::suspend(task, Kind::Clean, Wait::for_agent(Then::Begin)).await;
     }
-    let list = match given {
-        Some(given) => list::given(Kind::Clean, &given, &known)?,
-        None => list::automated_clean(known, &task.svc.config.conductor),
+    let list = if is_manual(&task.node) {
+        given::without_ramdisk(&task.node, Kind::Clean)?.unwrap_or_default()
+    } else {
+        let known = deploy.steps(Kind::Clean, &task.node);
+        list::automated_clean(known, &task.svc.config.conductor)
     };
     engine::start_list(task, Kind::Clean, &list).await
 }
@@ -63,10 +61,10 @@ fn is_wanted(task: &Task) -> bool {
 /// All steps are done: to `available`, or back to `manageable`.
 pub(crate) async fn finish(task: &mut Task) -> Result<(), Error> {
     let by_agent = drivers::deploy(&task.node)?.cleans_by_agent();
-    // Nothing was booted where automated cleaning is off.
-    let booted = steps::index(&task.node, Kind::Clean).is_some();
+    // Nothing was booted where automated cleaning is off, or without the ramdisk.
+    let booted = steps::index(&task.node, Kind::Clean).is_some()
+        && !Kind::Clean.is_without_ramdisk(&task.node);
     if by_agent && booted {
-        logs::collect(task, Kind::Clean, logs::End::Done).await;
         ramdisk::put_away(task, true).await?;
     }
     let manual = is_manual(&task.node);

@@ -15,14 +15,18 @@ use crate::steps::Kind;
 use crate::task::Task;
 
 pub(crate) mod abort;
+pub(crate) mod adopt;
 pub(crate) mod clean;
 pub(crate) mod deploy;
 pub(crate) mod failure;
 pub(crate) mod inspect;
 pub(crate) mod look;
+pub(crate) mod rescue;
 pub(crate) mod restart;
+pub(crate) mod service;
 pub(crate) mod settle;
 pub(crate) mod tear_down;
+pub(crate) mod unrescue;
 pub(crate) mod verify;
 
 /// A piece of work on a locked node.
@@ -48,6 +52,14 @@ pub(crate) enum Work {
     Inspected,
     /// No ramdisk has sent anything for too long.
     InspectTimedOut,
+    /// The rescue ramdisk may have called. `gone`: it did, and is known not to be
+    /// there any more.
+    Rescue {
+        /// Whether the agent is known to be gone.
+        gone: bool,
+    },
+    /// No rescue ramdisk has called for too long.
+    RescueTimedOut,
     /// A failed operation left boot artefacts behind.
     PutAway,
 }
@@ -83,14 +95,19 @@ async fn work_on(task: &mut Task, work: Work) -> Result<(), Error> {
         Work::Start(Effect::TearDown) => tear_down::run(task).await,
         Work::Start(Effect::Inspect) => inspect::start(task).await,
         Work::Start(Effect::CleanUp) => abort::clean_up(task).await,
-        Work::Start(effect) => failure::no_effect(task, effect).await,
+        Work::Start(Effect::Adopt) => adopt::run(task).await,
+        Work::Start(Effect::Rescue) => rescue::start(task).await,
+        Work::Start(Effect::Unrescue) => unrescue::run(task).await,
+        Work::Start(Effect::Service) => service::start(task).await,
         Work::Look { kind, gone } => look::look(task, kind, gone).await,
         Work::Restart => restart::run(task).await,
         Work::Power(target, timeout) => power::change(task, target, timeout).await,
         Work::TimedOut(kind) => failure::timed_out(task, kind).await,
         Work::Inspected => crate::inspection::run(task).await,
         Work::InspectTimedOut => inspect::timed_out(task).await,
-        Work::PutAway => abort::clean_up(task).await,
+        Work::Rescue { gone } => rescue::look(task, gone).await,
+        Work::RescueTimedOut => rescue::timed_out(task).await,
+        Work::PutAway => abort::put_away(task).await,
     }
 }
 

@@ -4,13 +4,16 @@
 use wrought_wire::state::ProvisionState;
 
 use crate::error::Error;
+use crate::flows::adopt;
 use crate::flows::clean;
 use crate::flows::deploy;
 use crate::flows::inspect;
+use crate::flows::rescue;
+use crate::flows::service;
 use crate::flows::settle::settle;
 use crate::flows::tear_down;
+use crate::flows::unrescue;
 use crate::flows::verify;
-use crate::machine::Event;
 use crate::steps;
 use crate::steps::Kind;
 use crate::steps::engine;
@@ -37,16 +40,19 @@ pub(crate) async fn run(task: &mut Task) -> Result<(), Error> {
         {
             clean::start(task).await
         }
+        ProvisionState::Servicing
+            if steps::index(&task.node, Kind::Service).is_none() && !task.node_has_agent() =>
+        {
+            service::start(task).await
+        }
         ProvisionState::Deploying => go_on(task, Kind::Deploy).await,
         ProvisionState::Cleaning => go_on(task, Kind::Clean).await,
-        state => {
-            let text = format!(
-                "The {state} state can't be resumed by conductor {}. Moving to fail state.",
-                task.svc.config.host
-            );
-            task.set_error("startup failure", &text);
-            task.transition(Event::Fail, None).await.map(|_| ())
-        }
+        ProvisionState::Servicing => go_on(task, Kind::Service).await,
+        ProvisionState::Adopting => adopt::run(task).await,
+        ProvisionState::Rescuing => rescue::restart(task).await,
+        ProvisionState::Unrescuing => unrescue::run(task).await,
+        // Nobody works in any other state.
+        _ => Ok(()),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::error::chain;
 use crate::flows::clean;
 use crate::flows::deploy;
 use crate::flows::failure;
+use crate::flows::service;
 use crate::steps::Kind;
 use crate::steps::engine::Ran;
 use crate::steps::recover;
@@ -23,6 +24,7 @@ pub(crate) async fn settle(
                 let done = match kind {
                     Kind::Deploy => deploy::finish(task).await,
                     Kind::Clean => clean::finish(task).await,
+                    Kind::Service => service::finish(task).await,
                 };
                 match done {
                     Ok(()) => return Ok(()),

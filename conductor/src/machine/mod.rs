@@ -199,6 +199,16 @@ pub fn next(state: ProvisionState, event: Event) -> Result<Transition, Rejected>
     })
 }
 
+/// The same for what a caller asks for. Where the conductor works only the flow
+/// itself moves a node, though some of its events have a verb's name.
+pub fn asked(state: ProvisionState, verb: Verb) -> Result<Transition, Rejected> {
+    let event = verb.into();
+    if is_working(state) {
+        return Err(Rejected { state, event });
+    }
+    next(state, event)
+}
+
 /// Where a node that is in `state` is going when its operation says nothing
 /// else.
 pub const fn target_of(state: ProvisionState) -> Option<ProvisionState> {

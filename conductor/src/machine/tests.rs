@@ -7,10 +7,12 @@ use proptest::prelude::prop;
 use proptest::prelude::prop_assert;
 use proptest::prelude::proptest;
 use wrought_wire::state::ProvisionState;
+use wrought_wire::state::Verb;
 
 use super::EDGES;
 use super::Event;
 use super::Origin;
+use super::asked;
 use super::is_waiting;
 use super::is_working;
 use super::next;
@@ -139,6 +141,16 @@ fn work_and_waiting_can_fail() {
         if is_working(*state) || is_waiting(*state) {
             assert!(next(*state, Event::Fail).is_ok(), "{state} cannot fail");
             assert!(target_of(*state).is_some(), "{state} has no target");
+        }
+    }
+}
+
+#[test]
+fn nobody_asks_for_anything_while_the_conductor_works() {
+    for state in ProvisionState::ALL {
+        for verb in Verb::ALL {
+            let free = next(*state, (*verb).into()).is_ok() && !is_working(*state);
+            assert_eq!(asked(*state, *verb).is_ok(), free, "{verb} in {state}");
         }
     }
 }

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use wrought_store::NodeQuery;
 use wrought_wire::state::ProvisionState;
 
+use crate::config;
 use crate::error::chain;
 use crate::flows;
 use crate::flows::Work;
@@ -58,18 +59,13 @@ async fn silent(svc: &Arc<Service>) {
     let now = Timestamp::now();
     for node in waiting.iter().filter(|node| !node.reserved) {
         let state = node.provision_state;
-        let (ending, limit) = match Kind::of(state) {
-            Some(kind) => {
-                // A loop may have ended with an error of the database.
-                svc.keep_watch(node.uuid);
-                (Work::TimedOut(kind), limit(svc, kind))
-            }
-            None if state == ProvisionState::InspectWait => (
-                Work::InspectTimedOut,
-                svc.config.conductor.inspection.timeout,
-            ),
-            None => continue,
+        let Some((ending, limit)) = ending(&svc.config.conductor, state) else {
+            continue;
         };
+        if state != ProvisionState::InspectWait {
+            // A loop may have ended with an error of the database.
+            svc.keep_watch(node.uuid);
+        }
         let limit = Duration::from_secs(limit);
         let overdue = node.silence(now).is_some_and(|silence| silence > limit);
         if overdue && !limit.is_zero() && !node.maintenance {
@@ -78,13 +74,21 @@ async fn silent(svc: &Arc<Service>) {
     }
 }
 
-/// Seconds of silence that end waiting; 0: none do.
-fn limit(svc: &Service, kind: Kind) -> u64 {
-    let config = &svc.config.conductor;
-    match kind {
-        Kind::Deploy => config.deploy_callback_timeout,
-        Kind::Clean => config.clean_callback_timeout,
-    }
+/// How waiting ends in a state, and the seconds of silence after which it does;
+/// 0: after none.
+fn ending(config: &config::Conductor, state: ProvisionState) -> Option<(Work, u64)> {
+    use ProvisionState as S;
+    Some(match state {
+        S::DeployWait => (Work::TimedOut(Kind::Deploy), config.deploy_callback_timeout),
+        S::CleanWait => (Work::TimedOut(Kind::Clean), config.clean_callback_timeout),
+        S::ServiceWait => (
+            Work::TimedOut(Kind::Service),
+            config.service_callback_timeout,
+        ),
+        S::RescueWait => (Work::RescueTimedOut, config.rescue_callback_timeout),
+        S::InspectWait => (Work::InspectTimedOut, config.inspection.timeout),
+        _ => return None,
+    })
 }
 
 async fn work(svc: &Arc<Service>, node: Uuid, state: ProvisionState, work: Work) {
@@ -97,6 +101,24 @@ async fn work(svc: &Arc<Service>, node: Uuid, state: ProvisionState, work: Work)
         Ok(task) => task.release().await,
         Err(error) => {
             tracing::debug!(node = %node, err = %chain(&error), "left for the next time");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wrought_wire::state::ProvisionState;
+
+    use super::ending;
+    use crate::config::Conductor;
+    use crate::machine;
+
+    #[test]
+    fn every_wait_has_a_deadline() {
+        for state in ProvisionState::ALL {
+            let ending = ending(&Conductor::default(), *state);
+            assert_eq!(ending.is_some(), machine::is_waiting(*state), "{state}");
+            assert!(ending.is_none_or(|(_, limit)| limit > 0), "{state}");
         }
     }
 }

@@ -1,10 +1,9 @@
-//! Steps: the pieces that deploying and cleaning are made of.
+//! Steps: the pieces that deploying, cleaning and servicing are made of.
 //!
 //! `driver_internal_info.<kind>_steps` holds the list and `<kind>_step_index`
 //! the place in it, as Ironic has them; the journal tells which step was begun
 //! and how it ended. [`engine`] runs the list.
 
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Map;
@@ -16,25 +15,14 @@ use wrought_wire::step::Step;
 
 use crate::internal;
 
-mod children;
-mod flags;
-mod place;
-mod reserved;
-
-pub(crate) mod args;
 pub(crate) mod engine;
+pub(crate) mod given;
 pub(crate) mod inband;
-pub(crate) mod limits;
 pub(crate) mod list;
 pub(crate) mod ramdisk;
 pub(crate) mod recover;
 pub(crate) mod resume;
 pub(crate) mod templates;
-pub(crate) mod verify;
-
-pub(crate) use place::Place;
-pub(crate) use place::known;
-pub(crate) use reserved::Reserved;
 
 /// What a list of steps is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,14 +32,20 @@ pub enum Kind {
     Deploy,
     /// Cleaning, automated or manual.
     Clean,
+    /// Servicing: given steps on a node that has an instance, or is manageable.
+    Service,
 }
 
 impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Deploy, Self::Clean, Self::Service];
+
     /// Its name in keys, commands and the journal.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Deploy => "deploy",
             Self::Clean => "clean",
+            Self::Service => "service",
         }
     }
 
@@ -61,6 +55,7 @@ impl Kind {
         match state {
             S::Deploying | S::DeployWait | S::DeployHold => Some(Self::Deploy),
             S::Cleaning | S::CleanWait | S::CleanHold => Some(Self::Clean),
+            S::Servicing | S::ServiceWait | S::ServiceHold => Some(Self::Service),
             _ => None,
         }
     }
@@ -70,6 +65,7 @@ impl Kind {
         match self {
             Self::Deploy => ProvisionState::Deploying,
             Self::Clean => ProvisionState::Cleaning,
+            Self::Service => ProvisionState::Servicing,
         }
     }
 
@@ -78,6 +74,7 @@ impl Kind {
         match self {
             Self::Deploy => ProvisionState::DeployWait,
             Self::Clean => ProvisionState::CleanWait,
+            Self::Service => ProvisionState::ServiceWait,
         }
     }
 
@@ -86,6 +83,7 @@ impl Kind {
         match self {
             Self::Deploy => "deploying",
             Self::Clean => "cleaning",
+            Self::Service => "servicing",
         }
     }
 
@@ -101,6 +99,21 @@ impl Kind {
         format!("agent_cached_{}_steps", self.as_str())
     }
 
+    /// Key of `driver_internal_info` that forbids the ramdisk, Ironic's. A
+    /// deploy is never asked for in this way.
+    pub(crate) const fn no_ramdisk_key(self) -> &'static str {
+        match self {
+            Self::Deploy => "deploy_disable_ramdisk",
+            Self::Clean => "cleaning_disable_ramdisk",
+            Self::Service => "service_disable_ramdisk",
+        }
+    }
+
+    /// Whether a list of this kind was asked for without the ramdisk.
+    pub(crate) fn is_without_ramdisk(self, node: &Node) -> bool {
+        internal::read(node, self.no_ramdisk_key()) == Some(true)
+    }
+
     /// The agent's command that runs one step.
     pub(crate) fn execute(self) -> String {
         format!("{0}.execute_{0}_step", self.as_str())
@@ -111,6 +124,7 @@ impl Kind {
         match self {
             Self::Deploy => &node.deploy_step,
             Self::Clean => &node.clean_step,
+            Self::Service => &node.service_step,
         }
     }
 
@@ -118,6 +132,7 @@ impl Kind {
         match self {
             Self::Deploy => &mut node.deploy_step,
             Self::Clean => &mut node.clean_step,
+            Self::Service => &mut node.service_step,
         }
     }
 }
@@ -127,12 +142,8 @@ impl Kind {
 pub enum Outcome {
     /// It is done.
     Done,
-    /// It is done, and the machine must restart before the next one.
-    Restart,
     /// Something must happen first.
     Wait(Wait),
-    /// The list stops until somebody asks for it to go on.
-    Hold,
 }
 
 /// What a wait state waits for; stored as `wrought_wait`.
@@ -158,21 +169,6 @@ pub enum Awaited {
     },
     /// The end of whatever else the agent is busy with.
     Idle,
-    /// A moment.
-    Time {
-        /// Which.
-        until: Timestamp,
-    },
-    /// Any heartbeat of the agent.
-    Heartbeat {
-        /// After this moment.
-        since: Timestamp,
-    },
-    /// The end of something that has to be asked for.
-    Poll {
-        /// When next.
-        at: Timestamp,
-    },
 }
 
 /// What follows.
@@ -237,19 +233,14 @@ pub(crate) fn as_map(step: &Step) -> Map<String, Value> {
 pub(crate) fn forget(node: &mut Node, kind: Kind) {
     kind.current_mut(node).clear();
     let (list, index, cache) = (kind.list_key(), kind.index_key(), kind.cache_key());
-    let (reboot, polling) = (kind.reboot_flag(), kind.polling_flag());
     internal::clear(
         node,
         &[
             &list,
             &index,
             &cache,
-            &reboot,
-            &polling,
-            internal::STEP_BEGAN,
-            internal::STEP_STATE,
-            internal::MISMATCHES,
             "steps_validated",
+            kind.no_ramdisk_key(),
             internal::BEGAN,
             internal::WAIT,
             internal::ATTEMPT,
@@ -277,9 +268,6 @@ mod tests {
             json!({"for": "command", "id": Uuid::nil(), "then": "next"})
         );
         assert_eq!(serde_json::from_value::<Wait>(stored).unwrap(), wait);
-        let stored = json!({"for": "time", "until": "2026-12-01T05:00:00Z", "then": "next"});
-        let wait: Wait = serde_json::from_value(stored.clone()).unwrap();
-        assert_eq!(serde_json::to_value(&wait).unwrap(), stored);
         let stored = json!({"for": "agent", "then": "begin"});
         assert_eq!(
             serde_json::from_value::<Wait>(stored).unwrap(),

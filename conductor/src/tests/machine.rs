@@ -47,19 +47,14 @@ pub(super) struct Knobs {
     pub(super) failing: HashMap<String, String>,
     /// Kills the conductor when the next step arrives, before its answer.
     pub(super) crash_on_step: Option<()>,
+    /// The rescue ramdisk takes no password.
+    pub(super) no_login: bool,
     /// The ramdisk never comes up.
     pub(super) dead: bool,
     /// The BMC does not answer.
     pub(super) bmc_gone: bool,
     /// The BMC takes its time.
     pub(super) bmc_delay: Duration,
-    /// Version of the agent's hardware manager, 1.2 when none; `flapping` is
-    /// another one each time.
-    pub(super) hardware: Option<String>,
-    /// What the agent sends as its logs.
-    pub(super) logs: Option<Vec<u8>>,
-    /// Heartbeats that come by themselves; none: all.
-    pub(super) beats: Option<u32>,
 }
 
 #[derive(Default)]
@@ -98,17 +93,6 @@ impl Machine {
 
     pub(super) fn meets(&self, conductor: Option<Arc<Service>>) {
         self.0.lock().unwrap().conductor = conductor;
-    }
-
-    /// Versions of the agent's hardware managers.
-    pub(super) fn versions(&self) -> Value {
-        let version = self.knobs(|knobs| knobs.hardware.clone());
-        let version = match version.as_deref() {
-            None => "1.2".to_owned(),
-            Some("flapping") => Uuid::new_v4().to_string(),
-            Some(version) => version.to_owned(),
-        };
-        json!({"generic": version})
     }
 
     pub(super) fn knobs<T>(&self, change: impl FnOnce(&mut Knobs) -> T) -> T {
@@ -164,6 +148,13 @@ impl Machine {
     pub(super) async fn agent_powers_off(&self) {
         self.log("agent powers off");
         self.switch(false);
+    }
+
+    /// The agent serves nothing any more, and does not call; the machine runs on.
+    pub(super) fn agent_leaves(&self) {
+        if let Some(ramdisk) = self.0.lock().unwrap().ramdisk.take() {
+            ramdisk.abort();
+        }
     }
 
     /// The agent's process dies and starts anew; its memory is gone.
@@ -242,17 +233,7 @@ impl Machine {
             ..Heartbeat::default()
         });
         loop {
-            let silent = self.knobs(|knobs| match &mut knobs.beats {
-                None => false,
-                Some(0) => true,
-                Some(left) => {
-                    *left -= 1;
-                    false
-                }
-            });
-            if !silent {
-                self.beat().await;
-            }
+            self.beat().await;
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }

@@ -1,6 +1,7 @@
 //! Whole flows against doubles: a machine with its BMC, and an agent that
 //! speaks the real protocol.
 
+mod adopt;
 mod agent;
 mod allocations;
 mod artefacts;
@@ -13,11 +14,10 @@ mod life;
 mod lost_agent;
 mod machine;
 mod pinned;
-mod ramdisk_logs;
 mod records;
-mod relatives;
 mod requests;
+mod rescue;
 mod rig;
-mod step_lists;
-mod step_plugins;
-mod steps;
+mod service;
+mod tear_down;
+mod verbs;

@@ -13,7 +13,7 @@ use wrought_wire::state::Verb;
 
 use super::rig::Rig;
 use super::rig::request;
-use crate::machine::next;
+use crate::machine::asked;
 
 /// Every verb in every state: a legal one never answers "wrong state", an
 /// illegal one always does, in Ironic's words.
@@ -27,7 +27,7 @@ async fn each_state_and_verb() {
             let uuid = fresh.uuid;
             rig.store.create_node(&fresh).await.unwrap();
             let answer = rig.service.provision(uuid, request(*verb)).await;
-            match (next(*state, (*verb).into()), answer) {
+            match (asked(*state, *verb), answer) {
                 (Err(_), Err(refused)) => {
                     assert_eq!(refused.kind, Kind::InvalidState);
                     assert_eq!(
