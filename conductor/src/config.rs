@@ -1,11 +1,16 @@
 //! Settings of a conductor: the parts `[boot]`, `[conductor]` and `[agent]` of
 //! the server's configuration file, and where this conductor is.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
+
+mod priorities;
+
+pub use priorities::Priorities;
 
 /// All that a conductor is told at its start.
 #[derive(Debug, Clone)]
@@ -134,6 +139,27 @@ pub struct Conductor {
     /// Whether agents accept an MD5 as the checksum of an image, as those of
     /// Ironic do by default.
     pub allow_md5_checksum: bool,
+    /// Overrides priorities of steps in automated cleaning.
+    pub clean_step_priority_override: Priorities,
+    /// The same in deploying; the steps of a request go before it.
+    pub deploy_step_priority_override: Priorities,
+    /// The same of the steps that check a node on its way to `manageable`.
+    pub verify_step_priority_override: Priorities,
+    /// Seconds that one try of a step may take which says nothing else itself;
+    /// 0: any time.
+    pub step_timeout: u64,
+    /// The same for single steps by `interface.step`; goes before what the step
+    /// says itself.
+    pub step_timeouts: BTreeMap<String, u64>,
+    /// The most seconds that a reserved step `wait` waits.
+    pub max_conductor_wait_step_seconds: u64,
+    /// Whether a step on child nodes may go on in the child after the parent's
+    /// list has moved on.
+    pub permit_child_node_step_async_result: bool,
+    /// Folder of the executables that are step plug-ins.
+    pub step_plugins_dir: PathBuf,
+    /// Whether the node's history tells of each step that has ended.
+    pub record_step_flows_in_history: bool,
     /// Inspection.
     pub inspection: Inspection,
 }
@@ -164,6 +190,15 @@ impl Default for Conductor {
             default_boot_mode: "uefi".to_owned(),
             require_agent_tls: true,
             allow_md5_checksum: true,
+            clean_step_priority_override: Priorities::default(),
+            deploy_step_priority_override: Priorities::default(),
+            verify_step_priority_override: Priorities::default(),
+            step_timeout: 0,
+            step_timeouts: BTreeMap::new(),
+            max_conductor_wait_step_seconds: 3600,
+            permit_child_node_step_async_result: false,
+            step_plugins_dir: PathBuf::from("/etc/wrought/steps.d"),
+            record_step_flows_in_history: true,
             inspection: Inspection::default(),
         }
     }
@@ -272,11 +307,47 @@ pub enum KeepPorts {
 }
 
 /// `[agent]`
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Agent {
     /// Seconds between heartbeats, passed to the ramdisk when above 0.
     pub heartbeat_interval: u64,
+    /// When the logs of a ramdisk are fetched and kept.
+    pub deploy_logs_collect: CollectLogs,
+    /// Folder for them; none: `logs` in the state directory.
+    pub deploy_logs_local_path: Option<PathBuf>,
+    /// Bytes that one archive of logs may have; larger ones are not kept.
+    pub deploy_logs_max_bytes: u64,
+    /// Archives that are kept of one node, the newest.
+    pub deploy_logs_per_node: usize,
+    /// Bytes that all archives together may have; the oldest go first.
+    pub deploy_logs_total_bytes: u64,
+}
+
+impl Default for Agent {
+    fn default() -> Self {
+        Self {
+            heartbeat_interval: 0,
+            deploy_logs_collect: CollectLogs::default(),
+            deploy_logs_local_path: None,
+            deploy_logs_max_bytes: 8 << 20,
+            deploy_logs_per_node: 5,
+            deploy_logs_total_bytes: 1 << 30,
+        }
+    }
+}
+
+/// When the logs of a ramdisk are fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CollectLogs {
+    /// When an operation has failed.
+    #[default]
+    OnFailure,
+    /// At the end of every operation.
+    Always,
+    /// Not at all.
+    Never,
 }
 
 /// How long the conductor waits between looks.

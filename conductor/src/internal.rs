@@ -40,6 +40,12 @@ pub(crate) const WAIT: &str = "wrought_wait";
 pub(crate) const ATTEMPT: &str = "wrought_attempt";
 /// How often the machine was started anew within the running step.
 pub(crate) const RECOVERIES: &str = "wrought_recoveries";
+/// When the running try of a step was begun.
+pub(crate) const STEP_BEGAN: &str = "wrought_step_began";
+/// What a polled step told of itself, for its next poll.
+pub(crate) const STEP_STATE: &str = "wrought_step_state";
+/// How often the agent's hardware managers changed under the list.
+pub(crate) const MISMATCHES: &str = "wrought_mismatches";
 /// Last command of the agent before the running step was given to it.
 pub(crate) const MARKER: &str = "wrought_marker";
 /// Boot artefacts that are on offer to the machine: [`crate::boot::Offer`].

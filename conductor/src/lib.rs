@@ -3,7 +3,7 @@
 //! * [`machine`] is the provision state machine as data; `task` is the right to
 //!   change one node, and the only writer of its state.
 //! * `flows` are what is done between two states of rest, `steps` the pieces of
-//!   deploying, cleaning and servicing.
+//!   deploying, cleaning and servicing, `plugins` the steps that operators bring.
 //! * [`drivers`] compose what a node's interfaces name; [`agent`] talks to the
 //!   ramdisk; [`boot`] serves what machines fetch while they boot it.
 //! * `watch`, `heartbeat` and `periodic` notice what happens outside; `pacer`
@@ -27,12 +27,15 @@ mod hardware;
 mod heartbeat;
 mod inspection;
 mod internal;
+mod logs;
 mod nodes;
 mod pacer;
 mod periodic;
+mod plugins;
 mod power;
 mod provision;
 mod records;
+mod relatives;
 mod rpc;
 mod service;
 mod stamps;

@@ -11,6 +11,7 @@ use crate::drivers;
 use crate::error::Error;
 use crate::error::chain;
 use crate::internal;
+use crate::relatives;
 use crate::task::Task;
 
 /// Brings the machine's power to `target` and records it. A machine that was
@@ -27,6 +28,7 @@ pub(crate) async fn set(
         PowerTarget::SoftOff => &[PowerAction::SoftOff],
         PowerTarget::SoftReboot => &[PowerAction::SoftOff, PowerAction::On],
     };
+    relatives::allow(task, target).await?;
     for action in actions {
         let within = timeout.unwrap_or_else(|| patience(task, *action));
         task.confirm().await?;

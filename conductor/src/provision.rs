@@ -23,6 +23,7 @@ use crate::machine;
 use crate::machine::Effect;
 use crate::machine::Transition;
 use crate::power;
+use crate::relatives;
 use crate::service::Service;
 use crate::steps;
 use crate::steps::Kind;
@@ -51,6 +52,7 @@ pub(crate) async fn provision(
         });
     }
     supported(&node, request.verb)?;
+    svc.refresh_plugins().await;
     let permit = svc.permit()?;
     let mut task = Task::take(svc, uuid, svc.config.pace.lock_wait).await?;
     let begun = match legal(&task.node, request.verb) {
@@ -338,6 +340,7 @@ pub(crate) async fn change_power(
     let mut task = Task::take(svc, uuid, svc.config.pace.lock_wait).await?;
     let begun = async {
         validate::power(svc, &task.node)?;
+        relatives::check(svc, &task.node, target).await?;
         let node = &mut task.node;
         node.target_power_state = Some(power::goal(target));
         // A failed operation's reason outlives a power request.

@@ -19,6 +19,7 @@ use crate::drivers::catalog::HARDWARE_TYPES;
 use crate::error::Error;
 use crate::flows::Permit;
 use crate::periodic;
+use crate::plugins::Plugins;
 use crate::stamps;
 use crate::stamps::Stamps;
 use crate::task::store as db;
@@ -49,6 +50,7 @@ pub struct Service {
     pub(crate) workers: Arc<Semaphore>,
     pub(crate) power_faults: periodic::power_sync::Faults,
     pub(crate) searches: Searches,
+    pub(crate) plugins: Plugins,
     tasks: Mutex<Option<JoinSet<()>>>,
     me: Weak<Self>,
 }
@@ -81,6 +83,7 @@ impl Service {
             workers,
             power_faults: periodic::power_sync::Faults::default(),
             searches: Searches::default(),
+            plugins: Plugins::default(),
             tasks: Mutex::new(Some(JoinSet::new())),
             me: Weak::clone(me),
         });
@@ -89,6 +92,8 @@ impl Service {
         let registered = service.store.register_conductor(host, "", &drivers).await;
         registered.map_err(db("register the conductor"))?;
         service.offers.load(&service).await?;
+        // Lists that are gone on with may have steps of theirs.
+        service.refresh_plugins().await;
         crate::startup::go_on(&service).await?;
         crate::allocations::take_up(&service).await?;
         periodic::start(&service);

@@ -8,9 +8,13 @@ use std::sync::PoisonError;
 
 use jiff::Timestamp;
 use uuid::Uuid;
+use wrought_store::node::Node;
 
+use crate::error::Error;
 use crate::error::chain;
+use crate::internal;
 use crate::service::Service;
+use crate::task::store;
 
 /// The last heartbeat of each node that called since they were written.
 #[derive(Debug, Default)]
@@ -25,6 +29,21 @@ impl Stamps {
     pub(crate) fn note(&self, node: Uuid, at: Timestamp) {
         self.lock().insert(node, at);
     }
+}
+
+/// Whether the node's agent has called after a moment.
+pub(crate) async fn called_since(
+    svc: &Service,
+    node: &Node,
+    since: Timestamp,
+) -> Result<bool, Error> {
+    let pending = svc.stamps.lock().get(&node.uuid).copied();
+    let first: Option<Timestamp> = internal::read(node, internal::AGENT_LAST_HEARTBEAT);
+    if pending.max(first) > Some(since) {
+        return Ok(true);
+    }
+    let written = svc.store.last_heartbeat(node.uuid).await;
+    Ok(written.map_err(store("read a heartbeat"))? > Some(since))
 }
 
 /// Writes what has come.

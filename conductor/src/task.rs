@@ -160,6 +160,22 @@ impl Task {
         let entered = node.provision_updated_at;
         let began = internal::read::<Timestamp>(node, internal::BEGAN)
             .or(entered.filter(|_| !node.provision_state.is_stable()));
+        self.note_since(severity, event_type, event, began);
+    }
+
+    /// The same for the end of a step.
+    pub(crate) fn history_of_step(&mut self, severity: &str, event_type: &str, event: &str) {
+        let began = internal::read::<Timestamp>(&self.node, internal::STEP_BEGAN);
+        self.note_since(severity, event_type, event, began);
+    }
+
+    fn note_since(
+        &mut self,
+        severity: &str,
+        event_type: &str,
+        event: &str,
+        began: Option<Timestamp>,
+    ) {
         let lasted = began.and_then(|began| {
             let lasted = Timestamp::now().duration_since(began);
             Duration::try_from(lasted).ok()

@@ -49,7 +49,7 @@ pub(crate) async fn deploy(svc: &Service, node: &Node) -> Result<(), Error> {
         drivers::management(node)?.validate(svc, node)?;
         drivers::deploy(node)?.validate(svc, node)?;
         drivers::boot(node)?.validate(svc, node, &ports)?;
-        crate::flows::deploy::list_of(node).map(|_| ())
+        crate::flows::deploy::list_of(svc, node).map(|_| ())
     };
     check().map_err(|error| explain("deploy or power info", node, &error))
 }

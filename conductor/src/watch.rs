@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -33,12 +34,14 @@ use crate::internal;
 use crate::machine;
 use crate::pacer::Pacer;
 use crate::service::Service;
+use crate::stamps;
 use crate::steps;
 use crate::steps::Awaited;
 use crate::steps::Kind;
 use crate::steps::Wait;
 use crate::steps::inband;
 use crate::steps::inband::Fate;
+use crate::steps::limits;
 use crate::steps::list;
 use crate::task::Task;
 
@@ -211,13 +214,31 @@ async fn step(
         rescue(svc, &node, watch, state).await;
         return Some(poll);
     };
+    let work = Work::Look { kind, gone: false };
+    if limits::check(&svc.config.conductor, &node, kind).is_err() {
+        // Unless it has just ended, which the look finds out.
+        look(svc, uuid, work).await;
+        return Some(poll);
+    }
     match Wait::of(&node) {
         Some(Wait {
-            what: Awaited::Agent,
+            what: Awaited::Agent | Awaited::Heartbeat { .. },
             ..
         }) if !has_agent => Some(IDLE),
+        Some(Wait {
+            what: Awaited::Time { until: at } | Awaited::Poll { at },
+            ..
+        }) => {
+            let left = Duration::try_from(at.duration_since(Timestamp::now()));
+            if let Ok(left) = left
+                && !left.is_zero()
+            {
+                return Some(left.min(IDLE));
+            }
+            look(svc, uuid, work).await;
+            Some(poll)
+        }
         None => {
-            let work = Work::Look { kind, gone: false };
             look(svc, uuid, work).await;
             Some(poll)
         }
@@ -255,6 +276,13 @@ async fn ask(
                     _ => true,
                 },
                 Awaited::Agent => true,
+                // Also read without the lock.
+                Awaited::Heartbeat { since } => {
+                    let called = stamps::called_since(svc, node, *since).await;
+                    called.unwrap_or(false)
+                }
+                // Not the agent's.
+                Awaited::Time { .. } | Awaited::Poll { .. } => false,
                 Awaited::Idle => commands
                     .last()
                     .is_none_or(|c| c.command_status != CommandStatus::Running),

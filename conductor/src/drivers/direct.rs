@@ -20,6 +20,7 @@ use crate::drivers;
 use crate::error::Error;
 use crate::error::chain;
 use crate::internal;
+use crate::logs;
 use crate::power;
 use crate::service::Service;
 use crate::steps::Kind;
@@ -81,7 +82,7 @@ impl Deploy for Direct {
         let steps = names.into_iter().map(|(name, priority)| {
             json!({
                 "interface": "deploy", "step": name, "priority": priority, "abortable": true,
-                "repeatable": true,
+                "repeatable": true, "argsinfo": argsinfo(name),
             })
         });
         steps.filter_map(|step| lenient(&step)).collect()
@@ -126,6 +127,36 @@ impl Deploy for Direct {
 
     async fn tear_down(&self, task: &mut Task) -> Result<(), Error> {
         power::set(task, PowerTarget::Off, None).await
+    }
+}
+
+/// What the agent's deploy steps take; the conductor's own take nothing.
+fn argsinfo(step: &str) -> Value {
+    match step {
+        "write_image" => json!({
+            "image_info": {
+                "description": "The image: id, urls, disk_format and its checksum; that of \
+                    instance_info when it is not given.",
+                "required": false, "type": "object",
+            },
+            "configdrive": {
+                "description": "The config drive; that of the request or of instance_info when \
+                    it is not given.",
+                "required": false,
+            },
+        }),
+        "inject_files" => json!({
+            "files": {
+                "description": "Files with path, content and, where wanted, partition, mode and \
+                    dirmode; those of instance_info when it is not given.",
+                "required": false,
+            },
+            "verify_ca": {
+                "description": "Whether certificates of file servers are verified.",
+                "required": false,
+            },
+        }),
+        _ => Value::Null,
     }
 }
 
@@ -205,6 +236,7 @@ async fn prepare_instance_boot(task: &mut Task) -> Result<Outcome, Error> {
 /// The agent syncs and switches off; if it does not, the BMC does.
 async fn tear_down_agent(task: &mut Task) -> Result<Outcome, Error> {
     if task.node_has_agent() && is_on(task).await? {
+        logs::collect(task, Kind::Deploy, logs::End::Done).await;
         let client = task.agent()?;
         match client.run("standby.power_off", Map::new(), false).await {
             Ok(_) => wait_until_off(task).await?,

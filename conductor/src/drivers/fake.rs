@@ -118,6 +118,21 @@ impl Management for Fake {
         Ok(())
     }
 
+    fn verify_steps(&self, _: &Node) -> Vec<Step> {
+        let step = serde_json::json!({
+            "interface": "management", "step": "fake_verify", "priority": 1, "repeatable": true,
+        });
+        lenient(&step).into_iter().collect()
+    }
+
+    /// Fails when `driver_info.fake_verify_error` says how.
+    async fn verify(&self, task: &mut Task, _: &Step) -> Result<(), Error> {
+        match task.node.driver_info.get("fake_verify_error") {
+            Some(Value::String(error)) => Err(Error::Step(error.clone())),
+            _ => Ok(()),
+        }
+    }
+
     /// Kept in the node alone.
     async fn set_boot_mode(&self, _: &Service, _: &Node, _: BootMode) -> Result<(), Error> {
         Ok(())
@@ -239,9 +254,22 @@ impl Deploy for Fake {
             ]),
             Kind::Clean | Kind::Service => serde_json::json!([
                 {"interface": "vendor", "step": "log_passthrough", "priority": 1, "repeatable": true},
-                {"interface": "bios", "step": "apply_configuration", "priority": 0, "repeatable": true},
+                {
+                    "interface": "bios", "step": "apply_configuration", "priority": 0, "repeatable": true,
+                    "argsinfo": {"settings": {
+                        "description": "Settings: a list of objects with name and value.",
+                        "required": true, "type": "array",
+                    }},
+                },
                 {"interface": "bios", "step": "factory_reset", "priority": 0, "repeatable": true},
-                {"interface": "raid", "step": "create_configuration", "priority": 0, "repeatable": true},
+                {
+                    "interface": "raid", "step": "create_configuration", "priority": 0, "repeatable": true,
+                    "argsinfo": {
+                        "create_root_volume": {"description": "Whether to make the root volume.", "type": "boolean"},
+                        "create_nonroot_volumes": {"description": "Whether to make the others.", "type": "boolean"},
+                        "delete_existing": {"description": "Whether to delete what there is first.", "type": "boolean"},
+                    },
+                },
                 {"interface": "raid", "step": "delete_configuration", "priority": 0, "repeatable": true},
             ]),
         };

@@ -97,6 +97,15 @@ pub trait Management: Send + Sync {
         persistent: bool,
         mode: Option<BootMode>,
     ) -> Result<(), Error>;
+    /// Steps that check a node on its way to `manageable`; they may be run
+    /// again at any time.
+    fn verify_steps(&self, _node: &Node) -> Vec<Step> {
+        Vec::new()
+    }
+    /// Runs one of them.
+    async fn verify(&self, task: &mut Task, step: &Step) -> Result<(), Error> {
+        Err(unsupported(&task.node, &step.step))
+    }
     /// Reads what the firmware says of itself.
     async fn observe(&self, _svc: &Service, _node: &Node) -> Result<Observed, Error> {
         Ok(Observed::default())

@@ -8,6 +8,7 @@ use crate::drivers;
 use crate::error::Error;
 use crate::flows::settle::settle;
 use crate::internal;
+use crate::logs;
 use crate::machine::Event;
 use crate::steps;
 use crate::steps::Kind;
@@ -37,16 +38,19 @@ async fn begin(task: &mut Task) -> Result<Ran, Error> {
         return Ok(Ran::Finished);
     }
     let deploy = drivers::deploy(&task.node)?;
+    let known = steps::known(&task.svc, &task.node, Kind::Clean)?;
     if deploy.cleans_by_agent() && !Kind::Clean.is_without_ramdisk(&task.node) {
+        // What can be told without the agent is told before it is booted.
+        let given = steps::steps(&task.node, Kind::Clean).unwrap_or_default();
+        list::check_given(Kind::Clean, &given, &known)?;
         engine::note(task, Kind::Clean, Phase::Started, None);
         task.save().await?;
         ramdisk::boot(task).await?;
         return engine::suspend(task, Kind::Clean, Wait::for_agent(Then::Begin)).await;
     }
     let list = if is_manual(&task.node) {
-        given::without_ramdisk(&task.node, Kind::Clean)?.unwrap_or_default()
+        given::without_ramdisk(&task.svc, &task.node, Kind::Clean)?.unwrap_or_default()
     } else {
-        let known = deploy.steps(Kind::Clean, &task.node);
         list::automated_clean(known, &task.svc.config.conductor)
     };
     engine::start_list(task, Kind::Clean, &list).await
@@ -65,6 +69,7 @@ pub(crate) async fn finish(task: &mut Task) -> Result<(), Error> {
     let booted = steps::index(&task.node, Kind::Clean).is_some()
         && !Kind::Clean.is_without_ramdisk(&task.node);
     if by_agent && booted {
+        logs::collect(task, Kind::Clean, logs::End::Done).await;
         ramdisk::put_away(task, true).await?;
     }
     let manual = is_manual(&task.node);

@@ -1,12 +1,14 @@
 //! Deploying.
 
 use wrought_store::node::Node;
+use wrought_wire::step::Step;
 
 use crate::drivers;
 use crate::error::Error;
 use crate::flows::settle::settle;
 use crate::internal;
 use crate::machine::Event;
+use crate::service::Service;
 use crate::steps;
 use crate::steps::Kind;
 use crate::steps::engine;
@@ -24,16 +26,20 @@ pub(crate) async fn start(task: &mut Task) -> Result<(), Error> {
 }
 
 async fn begin(task: &mut Task) -> Result<Ran, Error> {
-    let list = list_of(&task.node)?;
+    let list = list_of(&task.svc, &task.node)?;
     internal::clear(&mut task.node, &[REQUESTED]);
     engine::start_list(task, Kind::Deploy, &list).await
 }
 
 /// The list of a deploy as far as it can be told without the ramdisk.
-pub(crate) fn list_of(node: &Node) -> Result<Vec<wrought_wire::step::Step>, Error> {
-    let driver = drivers::deploy(node)?.steps(Kind::Deploy, node);
+pub(crate) fn list_of(svc: &Service, node: &Node) -> Result<Vec<Step>, Error> {
+    let mut known = steps::known(svc, node, Kind::Deploy)?;
+    let overrides = &svc.config.conductor.deploy_step_priority_override;
+    overrides.apply(&mut known);
+    let by_agent = drivers::deploy(node)?.cleans_by_agent();
     let requested: Vec<serde_json::Value> = internal::read(node, REQUESTED).unwrap_or_default();
-    list::deploy(driver, &list::requested(&requested, "deploy_steps")?)
+    let requested = list::requested(&requested, "deploy_steps")?;
+    list::deploy(known, &requested, by_agent)
 }
 
 /// All steps are done: `active`.

@@ -1,5 +1,7 @@
 //! How operations fail: the state, the reason, and the machine at rest.
 
+use jiff::SignedDuration;
+use jiff::Timestamp;
 use wrought_store::journal::Phase;
 use wrought_store::node::Node;
 use wrought_wire::state::ProvisionState;
@@ -8,9 +10,12 @@ use crate::drivers;
 use crate::error::Error;
 use crate::flows::service;
 use crate::internal;
+use crate::logs;
 use crate::machine::Event;
 use crate::steps;
+use crate::steps::Awaited;
 use crate::steps::Kind;
+use crate::steps::Wait;
 use crate::steps::engine;
 use crate::steps::ramdisk;
 use crate::task::Task;
@@ -36,7 +41,12 @@ pub(crate) fn hold_back(node: &mut Node, fault: &str, why: &str) {
 pub(crate) async fn fail(task: &mut Task, kind: Kind, text: &str) -> Result<(), Error> {
     engine::note(task, kind, Phase::Failed, Some(text.to_owned()));
     let at_step = !kind.current(&task.node).is_empty();
-    task.set_error(kind.event_type(), text);
+    let kept = logs::collect(task, kind, logs::End::Failed).await;
+    let text = match kept {
+        Some(file) => format!("{text} (the ramdisk's logs: {file})"),
+        None => text.to_owned(),
+    };
+    task.set_error(kind.event_type(), &text);
     let config = &task.svc.config.conductor;
     // A disk that may be half erased is no disk to be handed on, a firmware that
     // may be half written none to be started.
@@ -49,7 +59,7 @@ pub(crate) async fn fail(task: &mut Task, kind: Kind, text: &str) -> Result<(), 
         ),
     };
     if let Some(fault) = fault.filter(|_| at_step) {
-        hold_back(&mut task.node, fault, text);
+        hold_back(&mut task.node, fault, &text);
     }
     steps::forget(&mut task.node, kind);
     let target = task.node.target_provision_state;
@@ -60,7 +70,7 @@ pub(crate) async fn fail(task: &mut Task, kind: Kind, text: &str) -> Result<(), 
 
 /// The agent was silent for too long.
 pub(crate) async fn timed_out(task: &mut Task, kind: Kind) -> Result<(), Error> {
-    if task.node.provision_state != kind.waiting() {
+    if task.node.provision_state != kind.waiting() || waits_on_purpose(task) {
         return Ok(());
     }
     let node = task.node.uuid;
@@ -76,6 +86,19 @@ pub(crate) async fn timed_out(task: &mut Task, kind: Kind) -> Result<(), Error> 
         ),
     };
     fail(task, kind, &text).await
+}
+
+/// Whether the list itself waits for a moment that is still to come, or that
+/// its watching loop is just taking note of: nobody expects anything from the
+/// agent.
+fn waits_on_purpose(task: &Task) -> bool {
+    let wait = Wait::of(&task.node).map(|wait| wait.what);
+    match wait {
+        Some(Awaited::Time { until: at } | Awaited::Poll { at }) => {
+            Timestamp::now().duration_since(at) < SignedDuration::from_secs(60)
+        }
+        _ => false,
+    }
 }
 
 /// Whether an operation that ended left something to put away: artefacts after a

@@ -14,6 +14,7 @@ use crate::error::chain;
 use crate::flows::failure;
 use crate::flows::settle::settle;
 use crate::internal;
+use crate::logs;
 use crate::machine::Event;
 use crate::power;
 use crate::steps;
@@ -77,7 +78,7 @@ pub(crate) async fn start(task: &mut Task) -> Result<(), Error> {
 }
 
 async fn begin(task: &mut Task) -> Result<Ran, Error> {
-    if let Some(list) = given::without_ramdisk(&task.node, Kind::Service)? {
+    if let Some(list) = given::without_ramdisk(&task.svc, &task.node, Kind::Service)? {
         return engine::start_list(task, Kind::Service, &list).await;
     }
     engine::note(task, Kind::Service, Phase::Started, None);
@@ -89,6 +90,7 @@ async fn begin(task: &mut Task) -> Result<Ran, Error> {
 
 /// All steps are done: back to the instance, or to `manageable`.
 pub(crate) async fn finish(task: &mut Task) -> Result<(), Error> {
+    logs::collect(task, Kind::Service, logs::End::Done).await;
     leave_ramdisk(task).await?;
     let node = &mut task.node;
     internal::clear(node, &[internal::SERVICE_RAMDISK]);

@@ -7,6 +7,7 @@ use crate::drivers::readings;
 use crate::error::Error;
 use crate::error::chain;
 use crate::machine::Event;
+use crate::steps;
 use crate::task::Task;
 
 /// Reads the power state by the node's settings.
@@ -17,23 +18,34 @@ pub(crate) async fn run(task: &mut Task) -> Result<(), Error> {
             task.node.last_error = None;
             task.transition(Event::Done, None).await.map(|_| ())
         }
-        Err(error) if error.is_lease_lost() => Err(error),
+        Err(error @ (Error::LeaseLost(_) | Error::Store { .. })) => Err(error),
         Err(error) => {
-            let text = format!(
-                "Failed to get power state for node {}: {}",
-                task.node.uuid,
-                chain(&error)
-            );
-            task.set_error("verify", &text);
+            task.set_error("verify", &chain(&error));
             task.transition(Event::Fail, None).await.map(|_| ())
         }
     }
 }
 
+/// Settings, then the verify steps, then the machine itself.
 async fn check(task: &mut Task) -> Result<PowerState, Error> {
+    let node = task.node.uuid;
+    let unread = |error: Error| match error {
+        Error::LeaseLost(_) | Error::Store { .. } => error,
+        error => Error::Step(format!(
+            "Failed to get power state for node {node}: {}",
+            chain(&error)
+        )),
+    };
+    let svc = std::sync::Arc::clone(&task.svc);
+    let power = drivers::power(&task.node).map_err(unread)?;
+    power.validate(&svc, &task.node).map_err(unread)?;
+    steps::verify::run(task).await?;
+    state(task).await.map_err(unread)
+}
+
+async fn state(task: &mut Task) -> Result<PowerState, Error> {
     let svc = std::sync::Arc::clone(&task.svc);
     let power = drivers::power(&task.node)?;
-    power.validate(&svc, &task.node)?;
     let state = power.state(&svc, &task.node).await?;
     if state == PowerState::Error {
         return Err(Error::Step(

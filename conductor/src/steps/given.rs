@@ -5,6 +5,7 @@ use wrought_wire::step::Step;
 
 use crate::drivers;
 use crate::error::Error;
+use crate::service::Service;
 use crate::steps;
 use crate::steps::Kind;
 use crate::steps::list;
@@ -13,10 +14,17 @@ use crate::steps::name;
 /// The list that was asked for, when all of it can be done without the ramdisk;
 /// none when the ramdisk has to be booted for it. Fails where that is needed
 /// and must not be.
-pub(crate) fn without_ramdisk(node: &Node, kind: Kind) -> Result<Option<Vec<Step>>, Error> {
+pub(crate) fn without_ramdisk(
+    svc: &Service,
+    node: &Node,
+    kind: Kind,
+) -> Result<Option<Vec<Step>>, Error> {
     let deploy = drivers::deploy(node)?;
     let given = steps::steps(node, kind).unwrap_or_default();
-    let found = list::in_given_order(kind, &given, &deploy.steps(kind, node));
+    let known = steps::known(svc, node, kind)?;
+    // Wrong arguments stay wrong in the ramdisk.
+    list::check_given(kind, &given, &known)?;
+    let found = list::in_given_order(kind, &given, &known);
     let needs = |list: &[Step]| list.iter().find(|step| step.requires_ramdisk).map(name);
     if deploy.cleans_by_agent() && !kind.is_without_ramdisk(node) {
         // A step that nobody knows yet may be one of the agent's.

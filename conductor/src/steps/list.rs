@@ -2,11 +2,14 @@
 
 use serde_json::Map;
 use serde_json::Value;
+use serde_json::json;
 use wrought_wire::step::Step;
 
 use crate::config;
 use crate::error::Error;
 use crate::steps::Kind;
+use crate::steps::Reserved;
+use crate::steps::args;
 use crate::steps::name;
 
 /// Interfaces in the order in which they go first at equal priority.
@@ -34,7 +37,9 @@ const REPEATABLE: [(&str, &str); 7] = [
 
 /// Whether a step may run again after its outcome was lost.
 pub(crate) fn is_repeatable(step: &Step) -> bool {
-    step.repeatable || REPEATABLE.contains(&(step.interface.as_str(), step.step.as_str()))
+    step.repeatable
+        || Reserved::of(step).is_some()
+        || REPEATABLE.contains(&(step.interface.as_str(), step.step.as_str()))
 }
 
 /// Sorts by priority and interface, highest first; drops what is switched
@@ -56,6 +61,9 @@ pub(crate) fn from_agent(answer: &Value) -> Vec<Step> {
             continue;
         };
         step.requires_ramdisk = true;
+        if step.argsinfo.is_none() {
+            step.argsinfo = undeclared(&step);
+        }
         let twin = found
             .iter_mut()
             .find(|known| known.interface == step.interface && known.step == step.step);
@@ -66,6 +74,22 @@ pub(crate) fn from_agent(answer: &Value) -> Vec<Step> {
         }
     }
     found
+}
+
+/// What steps of a real ironic-python-agent take without saying so: there it
+/// is said by the conductor's half of the interface.
+fn undeclared(step: &Step) -> Option<Value> {
+    let names: &[&str] = match (step.interface.as_str(), step.step.as_str()) {
+        ("deploy", "write_image") => &["image_info", "configdrive"],
+        ("raid", "create_configuration") => &[
+            "create_root_volume",
+            "create_nonroot_volumes",
+            "delete_existing",
+        ],
+        _ => return None,
+    };
+    let one = |name: &&str| ((*name).to_owned(), json!({"required": false}));
+    Some(Value::Object(names.iter().map(one).collect()))
 }
 
 /// A step as others send it: nulls stand for what is absent.
@@ -95,12 +119,13 @@ pub(crate) fn automated_clean(steps: Vec<Step>, config: &config::Conductor) -> V
             step.priority = *priority;
         }
     }
+    config.clean_step_priority_override.apply(&mut steps);
     sort(steps)
 }
 
-/// The steps of a manual cleaning or of a service: as given, in the given order,
-/// with what the agent and the drivers say of them. Fails on a step that nobody
-/// has.
+/// Steps that were given with their order: with what the agent and the drivers
+/// say of them. Fails on a step that nobody has, and on arguments that it does
+/// not take.
 pub(crate) fn in_given_order(
     kind: Kind,
     given: &[Step],
@@ -109,31 +134,68 @@ pub(crate) fn in_given_order(
     given
         .iter()
         .map(|step| {
-            let twin = find(known, step).ok_or_else(|| {
+            one_given(kind, step, known)?.ok_or_else(|| {
                 Error::Invalid(format!(
                     "{} step {} is not known: the agent and the node's interfaces have {}",
                     kind.as_str(),
                     name(step),
                     names(known)
                 ))
-            })?;
-            let mut step = Step {
-                args: step.args.clone(),
-                ..twin.clone()
-            };
-            // The order is the given one; a priority would only mislead.
-            step.priority = 0;
-            Ok(step)
+            })
         })
         .collect()
 }
 
+/// The same before there is an agent: a step that it may have passes.
+pub(crate) fn check_given(kind: Kind, given: &[Step], known: &[Step]) -> Result<(), Error> {
+    given
+        .iter()
+        .try_for_each(|step| one_given(kind, step, known).map(drop))
+}
+
+/// A given step with what is known of it; none when nobody has it.
+fn one_given(kind: Kind, step: &Step, known: &[Step]) -> Result<Option<Step>, Error> {
+    let reserved = Reserved::of(step).map(|reserved| reserved.checked(kind, step));
+    let mut step = match (reserved.transpose()?, find(known, step)) {
+        // What the children say of it is known when it is their turn.
+        (reserved, _) if step.execute_on_child_nodes => reserved.unwrap_or_else(|| step.clone()),
+        (Some(reserved), _) => reserved,
+        (None, Some(twin)) => {
+            args::check(kind, step, twin.argsinfo.as_ref())?;
+            Step {
+                args: step.args.clone(),
+                ..twin.clone()
+            }
+        }
+        (None, None) => return Ok(None),
+    };
+    // The order is the given one; a priority would only mislead.
+    step.priority = 0;
+    Ok(Some(step))
+}
+
 /// The deploy list: the driver's steps, changed by those of the request: the
 /// same (interface, step) is replaced, others are added, priority 0 takes one
-/// out. `deploy.deploy` can only be taken out.
-pub(crate) fn deploy(driver: Vec<Step>, request: &[Step]) -> Result<Vec<Step>, Error> {
+/// out. `deploy.deploy` can only be taken out. `by_agent`: steps that nobody
+/// here has may be the agent's.
+pub(crate) fn deploy(
+    driver: Vec<Step>,
+    request: &[Step],
+    by_agent: bool,
+) -> Result<Vec<Step>, Error> {
     let mut steps = driver;
-    for wanted in request {
+    for (place, wanted) in request.iter().enumerate() {
+        if let Some(reserved) = Reserved::of(wanted) {
+            steps.push(reserved.checked(Kind::Deploy, wanted)?);
+            continue;
+        }
+        if find(&request[..place], wanted).is_some() {
+            return Err(Error::Invalid(format!(
+                "deploy step {} is asked for more than once, by deploy_steps or by deploy \
+                 templates",
+                name(wanted)
+            )));
+        }
         if (wanted.interface.as_str(), wanted.step.as_str()) == ("deploy", "deploy")
             && wanted.priority != 0
         {
@@ -142,15 +204,26 @@ pub(crate) fn deploy(driver: Vec<Step>, request: &[Step]) -> Result<Vec<Step>, E
                     .to_owned(),
             ));
         }
-        let twin = steps
-            .iter_mut()
-            .find(|known| known.interface == wanted.interface && known.step == wanted.step);
-        match twin {
-            Some(known) => {
-                known.priority = wanted.priority;
-                known.args.clone_from(&wanted.args);
+        let at = steps
+            .iter()
+            .position(|known| known.interface == wanted.interface && known.step == wanted.step);
+        match at {
+            Some(at) => {
+                // What is switched off needs no arguments.
+                if wanted.priority > 0 {
+                    args::check(Kind::Deploy, wanted, steps[at].argsinfo.as_ref())?;
+                }
+                steps[at].priority = wanted.priority;
+                steps[at].args.clone_from(&wanted.args);
             }
-            None => steps.push(wanted.clone()),
+            None if by_agent || wanted.priority == 0 => steps.push(wanted.clone()),
+            None => {
+                return Err(Error::Invalid(format!(
+                    "deploy step {} is not known: the node's interfaces have {}",
+                    name(wanted),
+                    names(&steps)
+                )));
+            }
         }
     }
     Ok(sort(steps))
@@ -173,7 +246,8 @@ pub(crate) fn find<'a>(steps: &'a [Step], like: &Step) -> Option<&'a Step> {
         .find(|step| step.interface == like.interface && step.step == like.step)
 }
 
-fn names(steps: &[Step]) -> String {
+/// The names of steps, for people.
+pub(crate) fn names(steps: &[Step]) -> String {
     let names: Vec<String> = steps.iter().map(name).collect();
     if names.is_empty() {
         "none".to_owned()
@@ -188,6 +262,7 @@ mod tests {
     use wrought_wire::step::Step;
 
     use super::automated_clean;
+    use super::check_given;
     use super::deploy;
     use super::from_agent;
     use super::in_given_order;
@@ -277,15 +352,18 @@ mod tests {
 
     #[test]
     fn manual_keeps_order_and_refuses_the_unknown() {
-        let given = [
-            lenient(&json!({"step": "erase_devices", "interface": "deploy", "args": {"a": 1}})),
+        let order = [
+            lenient(&json!({"step": "erase_devices", "interface": "deploy"})),
+            lenient(&json!({"step": "reboot", "interface": "power"})),
             lenient(&json!({"step": "delete_configuration", "interface": "raid"})),
+            lenient(&json!({"step": "x", "interface": "bios", "execute_on_child_nodes": true})),
             lenient(&json!({"step": "erase_devices_metadata", "interface": "deploy"})),
         ]
         .map(Option::unwrap);
-        let steps = in_given_order(Kind::Clean, &given, &answer()).unwrap();
-        assert_eq!(names(&steps), names(&given));
-        assert!(steps[0].abortable && steps[0].args["a"] == 1);
+        let steps = in_given_order(Kind::Clean, &order, &answer()).unwrap();
+        assert_eq!(names(&steps), names(&order));
+        assert!(steps[0].abortable && steps[1].abortable);
+        assert!(steps[3].execute_on_child_nodes);
         let odd = [lenient(&json!({"step": "polish", "interface": "deploy"})).unwrap()];
         let refused = in_given_order(Kind::Clean, &odd, &answer())
             .unwrap_err()
@@ -293,6 +371,31 @@ mod tests {
         assert!(
             refused.starts_with("clean step deploy.polish is not known"),
             "{refused}"
+        );
+        check_given(Kind::Clean, &odd, &[]).unwrap();
+    }
+
+    #[test]
+    fn arguments_that_a_step_does_not_take_are_refused() {
+        let with = |interface: &str, step: &str, args| {
+            let step = json!({"step": step, "interface": interface, "args": args});
+            in_given_order(Kind::Clean, &[lenient(&step).unwrap()], &answer())
+        };
+        let refused = with("deploy", "erase_devices", json!({"a": 1})).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "clean step deploy.erase_devices: unknown argument \"a\", the step takes none"
+        );
+        assert!(with("deploy", "wait", json!({"seconds": "x"})).is_err());
+        let raid = from_agent(&json!({"Generic": [
+            {"step": "create_configuration", "interface": "raid"},
+        ]}));
+        let asked = json!({"step": "create_configuration", "interface": "raid",
+            "args": {"delete_existing": true}});
+        let asked = lenient(&asked).unwrap();
+        assert!(
+            in_given_order(Kind::Clean, &[asked], &raid).is_ok(),
+            "as with Ironic"
         );
     }
 
@@ -309,13 +412,34 @@ mod tests {
             ]
         };
         let request = [step("write_image", 0), step("install", 80)];
-        let list = deploy(driver(), &request).unwrap();
+        let list = deploy(driver(), &request, true).unwrap();
         assert_eq!(
             names(&list),
             ["deploy.deploy", "deploy.install", "deploy.boot"]
         );
-        assert!(deploy(driver(), &[step("deploy", 50)]).is_err());
-        assert_eq!(deploy(driver(), &[step("deploy", 0)]).unwrap().len(), 2);
+        assert!(deploy(driver(), &[step("deploy", 50)], true).is_err());
+        let off = deploy(driver(), &[step("deploy", 0)], true).unwrap();
+        assert_eq!(off.len(), 2);
+        let refused = deploy(driver(), &request, false).unwrap_err().to_string();
+        assert!(
+            refused.starts_with("deploy step deploy.install is not known"),
+            "{refused}"
+        );
+        let twice = [step("install", 80), step("install", 70)];
+        let refused = deploy(driver(), &twice, true).unwrap_err().to_string();
+        assert!(refused.contains("more than once"), "{refused}");
+        let reserved = [step("reboot", 90), step("reboot", 10), step("hold", 50)];
+        assert_eq!(
+            names(&deploy(driver(), &reserved, false).unwrap()),
+            [
+                "deploy.deploy",
+                "deploy.reboot",
+                "deploy.write_image",
+                "deploy.hold",
+                "deploy.boot",
+                "deploy.reboot"
+            ]
+        );
         let text = lenient(&json!({"step": "x", "interface": "deploy", "priority": "42"}));
         assert_eq!(text.unwrap().priority, 42);
     }

@@ -4,6 +4,7 @@
 //! the place in it, as Ironic has them; the journal tells which step was begun
 //! and how it ended. [`engine`] runs the list.
 
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Map;
@@ -15,14 +16,26 @@ use wrought_wire::step::Step;
 
 use crate::internal;
 
+mod children;
+mod flags;
+mod place;
+mod reserved;
+
+pub(crate) mod args;
 pub(crate) mod engine;
 pub(crate) mod given;
 pub(crate) mod inband;
+pub(crate) mod limits;
 pub(crate) mod list;
 pub(crate) mod ramdisk;
 pub(crate) mod recover;
 pub(crate) mod resume;
 pub(crate) mod templates;
+pub(crate) mod verify;
+
+pub(crate) use place::Place;
+pub(crate) use place::known;
+pub(crate) use reserved::Reserved;
 
 /// What a list of steps is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -142,8 +155,12 @@ impl Kind {
 pub enum Outcome {
     /// It is done.
     Done,
+    /// It is done, and the machine must restart before the next one.
+    Restart,
     /// Something must happen first.
     Wait(Wait),
+    /// The list stops until somebody asks for it to go on.
+    Hold,
 }
 
 /// What a wait state waits for; stored as `wrought_wait`.
@@ -169,6 +186,21 @@ pub enum Awaited {
     },
     /// The end of whatever else the agent is busy with.
     Idle,
+    /// A moment.
+    Time {
+        /// Which.
+        until: Timestamp,
+    },
+    /// Any heartbeat of the agent.
+    Heartbeat {
+        /// After this moment.
+        since: Timestamp,
+    },
+    /// The end of something that has to be asked for.
+    Poll {
+        /// When next.
+        at: Timestamp,
+    },
 }
 
 /// What follows.
@@ -233,12 +265,18 @@ pub(crate) fn as_map(step: &Step) -> Map<String, Value> {
 pub(crate) fn forget(node: &mut Node, kind: Kind) {
     kind.current_mut(node).clear();
     let (list, index, cache) = (kind.list_key(), kind.index_key(), kind.cache_key());
+    let (reboot, polling) = (kind.reboot_flag(), kind.polling_flag());
     internal::clear(
         node,
         &[
             &list,
             &index,
             &cache,
+            &reboot,
+            &polling,
+            internal::STEP_BEGAN,
+            internal::STEP_STATE,
+            internal::MISMATCHES,
             "steps_validated",
             kind.no_ramdisk_key(),
             internal::BEGAN,
@@ -268,6 +306,9 @@ mod tests {
             json!({"for": "command", "id": Uuid::nil(), "then": "next"})
         );
         assert_eq!(serde_json::from_value::<Wait>(stored).unwrap(), wait);
+        let stored = json!({"for": "time", "until": "2026-12-01T05:00:00Z", "then": "next"});
+        let wait: Wait = serde_json::from_value(stored.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&wait).unwrap(), stored);
         let stored = json!({"for": "agent", "then": "begin"});
         assert_eq!(
             serde_json::from_value::<Wait>(stored).unwrap(),

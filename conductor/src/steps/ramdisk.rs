@@ -1,5 +1,7 @@
 //! Booting the deploy ramdisk, and putting away what that took.
 
+use wrought_store::node::Node;
+use wrought_wire::state::PowerState;
 use wrought_wire::state::PowerTarget;
 
 use crate::drivers;
@@ -7,6 +9,8 @@ use crate::error::Error;
 use crate::error::chain;
 use crate::internal;
 use crate::power;
+use crate::steps::Then;
+use crate::steps::Wait;
 use crate::task::Task;
 
 /// Switches the machine off, sets it up for the ramdisk, switches it on. May
@@ -18,6 +22,25 @@ pub(crate) async fn boot(task: &mut Task) -> Result<(), Error> {
     drivers::boot(&task.node)?.prepare_ramdisk(task).await?;
     task.save().await?;
     power::set(task, PowerTarget::On, None).await
+}
+
+/// Whether the machine is set up for the ramdisk.
+pub(crate) fn is_on_offer(node: &Node) -> bool {
+    internal::read::<serde_json::Value>(node, internal::BOOT).is_some()
+}
+
+/// Sees to it that there is an agent for the step at the list's place. Gives
+/// what has to be waited for when none has called since the machine was last
+/// started; one that is not coming up already is booted.
+pub(crate) async fn ready(task: &mut Task) -> Result<Option<Wait>, Error> {
+    if task.node_has_agent() {
+        return Ok(None);
+    }
+    let coming = is_on_offer(&task.node) && task.node.power_state == Some(PowerState::On);
+    if !coming {
+        boot(task).await?;
+    }
+    Ok(Some(Wait::for_agent(Then::Repeat)))
 }
 
 /// Takes everything back that was put up for the ramdisk, and switches the

@@ -38,7 +38,10 @@ pub(crate) async fn recover(task: &mut Task, kind: Kind, why: &str) -> Result<Ra
     let what = step
         .as_ref()
         .map_or_else(|| "the preparation".to_owned(), name);
+    // One that was not begun yet may well be.
+    let begun = !kind.current(&task.node).is_empty();
     if let Some(step) = &step
+        && begun
         && !list::is_repeatable(step)
     {
         return Err(Error::Step(format!(
@@ -62,7 +65,10 @@ pub(crate) async fn recover(task: &mut Task, kind: Kind, why: &str) -> Result<Ra
     task.history("WARNING", kind.event_type(), &text);
     engine::note(task, kind, Phase::Failed, Some(why.to_owned()));
     internal::set(&mut task.node, internal::RECOVERIES, tried + 1);
-    internal::clear(&mut task.node, &[internal::WAIT, internal::PROGRESS]);
+    internal::clear(
+        &mut task.node,
+        &[internal::WAIT, internal::PROGRESS, internal::STEP_BEGAN],
+    );
     if machine::is_waiting(task.node.provision_state) {
         let target = task.node.target_provision_state;
         task.transition(Event::Resume, target).await?;

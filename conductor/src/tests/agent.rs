@@ -16,6 +16,8 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::response::Response;
 use axum::routing::get;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::PemObject;
 use serde_json::Value;
@@ -255,6 +257,22 @@ async fn post(
     let bare = full.rsplit('.').next().unwrap();
     let machine = agent.0.machine.clone();
     let step = body["params"]["step"].clone();
+    let versions = machine.versions();
+    if let Some(kind) = bare
+        .strip_prefix("execute_")
+        .and_then(|rest| rest.strip_suffix("_step"))
+        && body["params"][format!("{kind}_version")] != versions
+    {
+        let id = agent.push(bare);
+        let error =
+            json!({"type": "VersionMismatch", "code": 409, "message": "mismatch", "details": ""});
+        agent.set(
+            id,
+            &json!({"command_status": "CLEAN_VERSION_MISMATCH", "command_error": error}),
+        );
+        machine.log("version mismatch");
+        return Json(agent.shown(id)).into_response();
+    }
     machine.log(&match step.is_object() {
         true => format!(
             "run {}.{}",
@@ -269,22 +287,31 @@ async fn post(
         "deploy.get_deploy_steps" => json!({"deploy_steps": {"Generic": [
             {"step": "write_image", "priority": 0, "interface": "deploy", "reboot_requested": false},
             {"step": "inject_files", "priority": 0, "interface": "deploy"},
-        ]}, "hardware_manager_version": {"generic": "1.2"}}),
+        ]}, "hardware_manager_version": versions}),
         "clean.get_clean_steps" => json!({"clean_steps": {"Generic": [
             {"step": "erase_devices", "priority": 10, "interface": "deploy", "abortable": true},
             {"step": "erase_devices_metadata", "priority": 99, "interface": "deploy", "abortable": true},
             {"step": "create_configuration", "priority": 0, "interface": "raid", "abortable": false},
-        ]}, "hardware_manager_version": {"generic": "1.2"}}),
+            {"step": "update", "priority": 0, "interface": "firmware", "reboot_requested": true},
+            {
+                "step": "burn_in", "priority": 0, "interface": "deploy",
+                "argsinfo": {"time": {"description": "Seconds", "required": true, "type": "integer"}},
+            },
+        ]}, "hardware_manager_version": versions}),
         "service.get_service_steps" => json!({"service_steps": {"Generic": [
             {"step": "burnin_cpu", "priority": 0, "interface": "deploy", "abortable": true},
             {"step": "create_configuration", "priority": 0, "interface": "raid", "abortable": false},
             {"step": "restart", "priority": 0, "interface": "deploy", "abortable": true, "reboot_requested": true},
-        ]}, "hardware_manager_version": {"generic": "1.2"}}),
+        ]}, "hardware_manager_version": versions}),
         "service.execute_service_step" => {
             tokio::spawn(agent.clone().step(id, "service", step));
             return answer(&agent, id).await;
         }
         "rescue.finalize_rescue" => return rescued(&agent, id).await,
+        "log.collect_system_logs" => match machine.knobs(|knobs| knobs.logs.clone()) {
+            Some(logs) => json!({"system_logs": STANDARD.encode(logs)}),
+            None => return fault(StatusCode::BAD_REQUEST, "unknown command"),
+        },
         "deploy.execute_deploy_step" => {
             tokio::spawn(agent.clone().step(id, "deploy", step));
             return answer(&agent, id).await;

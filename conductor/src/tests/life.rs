@@ -229,7 +229,10 @@ async fn failed_deploy_rests_off_and_can_be_tried_again() {
     let node = rig.reaches(S::DeployFail).await;
     let error = node.last_error.clone().unwrap();
     assert!(error.starts_with("Agent returned error for deploy step deploy.write_image on node"));
-    assert!(error.ends_with(&story), "{error}");
+    assert!(
+        error.ends_with(&story),
+        "no logs where the agent has none: {error}"
+    );
     assert!(!node.maintenance);
     rig.until("power off", async || !rig.machine.is_on()).await;
     let node = rig.reaches(S::DeployFail).await;

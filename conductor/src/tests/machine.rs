@@ -55,6 +55,13 @@ pub(super) struct Knobs {
     pub(super) bmc_gone: bool,
     /// The BMC takes its time.
     pub(super) bmc_delay: Duration,
+    /// Version of the agent's hardware manager, 1.2 when none; `flapping` is
+    /// another one each time.
+    pub(super) hardware: Option<String>,
+    /// What the agent sends as its logs.
+    pub(super) logs: Option<Vec<u8>>,
+    /// Heartbeats that come by themselves; none: all.
+    pub(super) beats: Option<u32>,
 }
 
 #[derive(Default)]
@@ -93,6 +100,17 @@ impl Machine {
 
     pub(super) fn meets(&self, conductor: Option<Arc<Service>>) {
         self.0.lock().unwrap().conductor = conductor;
+    }
+
+    /// Versions of the agent's hardware managers.
+    pub(super) fn versions(&self) -> Value {
+        let version = self.knobs(|knobs| knobs.hardware.clone());
+        let version = match version.as_deref() {
+            None => "1.2".to_owned(),
+            Some("flapping") => Uuid::new_v4().to_string(),
+            Some(version) => version.to_owned(),
+        };
+        json!({"generic": version})
     }
 
     pub(super) fn knobs<T>(&self, change: impl FnOnce(&mut Knobs) -> T) -> T {
@@ -233,7 +251,17 @@ impl Machine {
             ..Heartbeat::default()
         });
         loop {
-            self.beat().await;
+            let silent = self.knobs(|knobs| match &mut knobs.beats {
+                None => false,
+                Some(0) => true,
+                Some(left) => {
+                    *left -= 1;
+                    false
+                }
+            });
+            if !silent {
+                self.beat().await;
+            }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }

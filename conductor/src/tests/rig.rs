@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use uuid::Uuid;
 use wrought_rpc::Conductor;
 use wrought_rpc::ProvisionRequest;
+use wrought_store::HistoryQuery;
 use wrought_store::Store;
 use wrought_store::node::Node;
 use wrought_wire::state::ProvisionState;
@@ -118,6 +119,20 @@ impl Rig {
             .provision(self.node, request(verb))
             .await
             .unwrap();
+    }
+
+    /// Asks for a manual cleaning with these steps.
+    pub(super) async fn clean(&self, steps: Value) {
+        let mut clean = request(Verb::Clean);
+        clean.clean_steps = steps.as_array().cloned();
+        self.service.provision(self.node, clean).await.unwrap();
+    }
+
+    /// All that the node's history tells, oldest first.
+    pub(super) async fn told(&self) -> Vec<String> {
+        let query = HistoryQuery::default();
+        let history = self.store.history(self.node, &query).await.unwrap();
+        history.into_iter().map(|entry| entry.event).collect()
     }
 
     /// Waits until the node rests in `state` and nobody holds it.

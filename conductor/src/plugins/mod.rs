@@ -1,0 +1,121 @@
+//! Step plug-ins: operators' own executables in a folder, which add
+//! out-of-band steps to cleaning, deploying, servicing and verifying without a
+//! rebuild. `docs/step-plugins.md` is their contract; [`describe`] asks a
+//! plug-in what it has, [`run`] runs a step of it, [`process`] keeps the
+//! process in bounds.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::PoisonError;
+use std::sync::RwLock;
+
+use wrought_store::node::Node;
+use wrought_wire::step::Step;
+
+use crate::service::Service;
+
+mod describe;
+mod files;
+mod process;
+mod redact;
+mod run;
+
+pub(crate) use describe::Plugin;
+pub(crate) use run::run;
+
+use files::Stamp;
+
+/// The version of the contract between a plug-in and the conductor.
+const CONTRACT: u32 = 1;
+
+/// What a file was found to be when it was last looked at.
+type Seen = HashMap<PathBuf, (Stamp, Option<Arc<Plugin>>)>;
+
+/// The plug-ins that are known.
+#[derive(Debug, Default)]
+pub(crate) struct Plugins {
+    known: RwLock<Arc<Vec<Arc<Plugin>>>>,
+    seen: tokio::sync::Mutex<Seen>,
+}
+
+impl Plugins {
+    fn all(&self) -> Arc<Vec<Arc<Plugin>>> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&known)
+    }
+
+    /// Looks into the folder: files that are new or have changed are asked what
+    /// they have, those that are gone are forgotten. What is wrong with one is
+    /// logged, once for each change of it.
+    pub(crate) async fn refresh(&self, folder: &Path) {
+        let mut seen = self.seen.lock().await;
+        let mut now = Seen::new();
+        let mut known: Vec<Arc<Plugin>> = Vec::new();
+        for (path, stamp) in files::list(folder).await {
+            let before = seen.remove(&path).filter(|(known, _)| *known == stamp);
+            let plugin = match before {
+                Some((_, plugin)) => plugin,
+                None => learn(&path, &stamp).await,
+            };
+            if let Some(plugin) = &plugin {
+                known.push(Arc::clone(plugin));
+            }
+            now.insert(path, (stamp, plugin));
+        }
+        *seen = now;
+        let mut place = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        *place = Arc::new(known);
+    }
+
+    /// The steps of a kind (`clean`, `deploy`, `service`, `verify`) for a node,
+    /// with their priorities there. Of two plug-ins with the same step the one
+    /// whose file name sorts first has it.
+    pub(crate) fn steps(&self, kind: &str, node: &Node) -> Vec<Step> {
+        let mut steps: Vec<Step> = Vec::new();
+        for plugin in self.all().iter() {
+            for step in plugin.steps(kind, &node.driver) {
+                if crate::steps::list::find(&steps, &step).is_none() {
+                    steps.push(step);
+                }
+            }
+        }
+        steps
+    }
+
+    /// The plug-in that has a step.
+    pub(crate) fn find(&self, kind: &str, node: &Node, step: &Step) -> Option<Arc<Plugin>> {
+        let all = self.all();
+        let found = all.iter().find(|plugin| {
+            let steps = plugin.steps(kind, &node.driver);
+            crate::steps::list::find(&steps, step).is_some()
+        });
+        found.map(Arc::clone)
+    }
+}
+
+impl Service {
+    /// Takes note of plug-ins that have come, changed or gone.
+    pub(crate) async fn refresh_plugins(&self) {
+        let folder = &self.config.conductor.step_plugins_dir;
+        self.plugins.refresh(folder).await;
+    }
+}
+
+async fn learn(path: &Path, stamp: &Stamp) -> Option<Arc<Plugin>> {
+    let asked = match stamp.check() {
+        Ok(()) => describe::ask(path).await,
+        Err(problem) => Err(problem),
+    };
+    match asked {
+        Ok(plugin) => {
+            tracing::info!(path = %path.display(), steps = plugin.names(), "step plug-in found");
+            Some(Arc::new(plugin))
+        }
+        Err(problem) => {
+            tracing::warn!(path = %path.display(), err = problem, "step plug-in not used");
+            None
+        }
+    }
+}

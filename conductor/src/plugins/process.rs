@@ -1,0 +1,358 @@
+//! A plug-in's process: no shell, a clean environment, a process group of its
+//! own that ends with it, and output that is read with bounds.
+
+use std::io;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::process::Stdio;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use nix::sys::signal::killpg;
+use nix::unistd::Pid;
+use tokio::io::AsyncBufReadExt;
+use tokio::io::AsyncReadExt;
+use tokio::io::AsyncWriteExt;
+use tokio::io::BufReader;
+use tokio::process::Child;
+use tokio::process::ChildStderr;
+use tokio::process::ChildStdout;
+use tokio::process::Command;
+use tokio::task::JoinHandle;
+
+/// Bytes of the end of its error output that are kept.
+const ERRORS: usize = 2048;
+/// How long a process may go on after its last word.
+const GRACE: Duration = Duration::from_secs(5);
+/// Tries to start a file that somebody is just writing, and the pause between
+/// them.
+const STARTS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Bounds of what a process may print on its standard output, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    pub(super) line: usize,
+    pub(super) total: usize,
+}
+
+/// A running process. When this is dropped, its whole group is killed.
+pub(super) struct Running {
+    child: Child,
+    group: Group,
+    out: BufReader<ChildStdout>,
+    errors: JoinHandle<Vec<u8>>,
+    input: JoinHandle<()>,
+    ended: Option<ExitStatus>,
+    partial: Vec<u8>,
+    read: usize,
+    bounds: Bounds,
+}
+
+/// How it ended.
+pub(super) struct End {
+    status: ExitStatus,
+    errors: String,
+}
+
+impl End {
+    /// What is to be told of it, when it did not end well.
+    pub(super) fn failure(&self) -> Option<String> {
+        if self.status.success() {
+            return None;
+        }
+        let mut text = format!("ended with {}", self.status);
+        if !self.errors.is_empty() {
+            text.push_str(&format!("; its error output ends with: {}", self.errors));
+        }
+        Some(text)
+    }
+}
+
+struct Group(Option<Pid>);
+
+impl Group {
+    fn kill(&mut self) {
+        if let Some(group) = self.0.take() {
+            // Nobody is left, which is what was wanted.
+            let _ = killpg(group, Signal::SIGKILL);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.group.kill();
+        self.errors.abort();
+        self.input.abort();
+    }
+}
+
+impl Running {
+    /// Starts `PLUGIN verb` with `input` on its standard input.
+    pub(super) async fn start(
+        path: &Path,
+        verb: &str,
+        input: Option<Vec<u8>>,
+        bounds: Bounds,
+    ) -> Result<Self, String> {
+        let mut command = Command::new(path);
+        command
+            .arg(verb)
+            .env_clear()
+            .env(
+                "PATH",
+                "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            )
+            .env("LANG", "C.UTF-8")
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true);
+        let mut tries = 1;
+        let mut child = loop {
+            match command.spawn() {
+                Ok(child) => break child,
+                Err(error)
+                    if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < STARTS =>
+                {
+                    tries += 1;
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(error) => return Err(format!("cannot be started: {error}")),
+            }
+        };
+        let group = child.id().and_then(|id| i32::try_from(id).ok());
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(mut stdin), Some(out), Some(errors)) = pipes else {
+            return Err("cannot be started: it has no pipes".to_owned());
+        };
+        let input = tokio::spawn(async move {
+            // One that does not read it does not need it.
+            if let Some(input) = input {
+                let _ = stdin.write_all(&input).await;
+            }
+        });
+        Ok(Self {
+            child,
+            group: Group(group.map(Pid::from_raw)),
+            out: BufReader::new(out),
+            errors: tokio::spawn(tail(errors)),
+            input,
+            ended: None,
+            partial: Vec::new(),
+            read: 0,
+            bounds,
+        })
+    }
+
+    /// The next line of its standard output, none at the end.
+    pub(super) async fn line(&mut self) -> Result<Option<Vec<u8>>, String> {
+        loop {
+            let chunk = tokio::select! {
+                biased;
+                chunk = self.out.fill_buf() => {
+                    chunk.map_err(|error| format!("its output cannot be read: {error}"))?
+                }
+                ended = self.child.wait(), if self.ended.is_none() => {
+                    let ended = ended.map_err(|error| format!("it cannot be waited for: {error}"))?;
+                    self.ended = Some(ended);
+                    // Those that it started would hold the pipe open.
+                    self.group.kill();
+                    continue;
+                }
+                // Somebody left the group and holds the pipe.
+                () = tokio::time::sleep(GRACE), if self.ended.is_some() => return Ok(None),
+            };
+            if chunk.is_empty() {
+                let last = std::mem::take(&mut self.partial);
+                return Ok((!last.is_empty()).then_some(last));
+            }
+            let end = chunk.iter().position(|byte| *byte == b'\n');
+            let taken = end.map_or(chunk.len(), |end| end + 1);
+            self.partial
+                .extend_from_slice(&chunk[..end.unwrap_or(taken)]);
+            self.out.consume(taken);
+            self.read += taken;
+            if self.partial.len() > self.bounds.line || self.read > self.bounds.total {
+                return Err(format!(
+                    "it prints more than {} bytes in a line or {} in all",
+                    self.bounds.line, self.bounds.total
+                ));
+            }
+            if end.is_some() {
+                return Ok(Some(std::mem::take(&mut self.partial)));
+            }
+        }
+    }
+
+    /// Waits for its end, not long: it has said its last word. Then its group
+    /// is killed.
+    pub(super) async fn end(mut self) -> Result<End, String> {
+        let status = match self.ended {
+            Some(status) => status,
+            None => match tokio::time::timeout(GRACE, self.child.wait()).await {
+                Ok(Ok(status)) => status,
+                Ok(Err(error)) => return Err(format!("it cannot be waited for: {error}")),
+                Err(_) => {
+                    return Err(format!(
+                        "it still ran {} s after its last word",
+                        GRACE.as_secs()
+                    ));
+                }
+            },
+        };
+        self.group.kill();
+        let errors = tokio::time::timeout(GRACE, &mut self.errors).await;
+        let errors = match errors {
+            Ok(Ok(errors)) => errors,
+            _ => Vec::new(),
+        };
+        Ok(End {
+            status,
+            errors: plain(&errors),
+        })
+    }
+}
+
+/// The end of what comes out of a pipe.
+async fn tail(mut pipe: ChildStderr) -> Vec<u8> {
+    let mut kept: Vec<u8> = Vec::new();
+    let mut buffer = [0_u8; 1024];
+    while let Ok(got) = pipe.read(&mut buffer).await {
+        if got == 0 {
+            break;
+        }
+        kept.extend_from_slice(&buffer[..got]);
+        let over = kept.len().saturating_sub(ERRORS);
+        kept.drain(..over);
+    }
+    kept
+}
+
+/// A process's words as one line for people.
+pub(super) fn plain(words: &[u8]) -> String {
+    let text = String::from_utf8_lossy(words);
+    let text = text.trim().replace(['\n', '\r', '\t'], " ");
+    text.chars()
+        .filter(|c| !c.is_control())
+        .take(1000)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
+    use std::time::Duration;
+
+    use super::Bounds;
+    use super::Running;
+
+    fn script(folder: &tempfile::TempDir, text: &str) -> PathBuf {
+        let path = folder.path().join("plugin");
+        std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        path
+    }
+
+    const BOUNDS: Bounds = Bounds {
+        line: 1000,
+        total: 5000,
+    };
+
+    async fn lines(running: &mut Running) -> Result<Vec<String>, String> {
+        let mut lines = Vec::new();
+        while let Some(line) = running.line().await? {
+            lines.push(String::from_utf8(line).unwrap());
+        }
+        Ok(lines)
+    }
+
+    #[tokio::test]
+    async fn a_process_gets_its_input_and_nothing_of_ours() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = script(
+            &folder,
+            "cat; echo; echo \"$1|$HOME|$CARGO_PKG_NAME|$PWD\"; echo bad >&2; exit 3",
+        );
+        let input = Some(b"{\"a\":1}".to_vec());
+        let mut running = Running::start(&path, "run", input, BOUNDS).await.unwrap();
+        let got = lines(&mut running).await.unwrap();
+        assert_eq!(got, ["{\"a\":1}", "run|||/"]);
+        let failure = running.end().await.unwrap().failure().unwrap();
+        assert_eq!(
+            failure,
+            "ended with exit status: 3; its error output ends with: bad"
+        );
+    }
+
+    #[tokio::test]
+    async fn too_much_output_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = script(
+            &folder,
+            "while :; do printf xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done",
+        );
+        let mut running = Running::start(&path, "run", None, BOUNDS).await.unwrap();
+        let problem = lines(&mut running).await.unwrap_err();
+        assert!(
+            problem.contains("more than 1000 bytes in a line"),
+            "{problem}"
+        );
+    }
+
+    fn runs(pid: &str) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+        // A zombie is nobody.
+        status.is_ok_and(|status| !status.contains(") Z "))
+    }
+
+    async fn ends(pid: &str) {
+        for _ in 0..500 {
+            if !runs(pid) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("process {pid} still runs");
+    }
+
+    #[tokio::test]
+    async fn what_it_started_ends_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = script(&folder, "sleep 600 & echo $!");
+        let mut running = Running::start(&path, "run", None, BOUNDS).await.unwrap();
+        // The sleeper holds the pipe, but not for longer than its parent lives.
+        let got = lines(&mut running).await.unwrap();
+        assert!(running.end().await.unwrap().failure().is_none());
+        ends(&got[0]).await;
+    }
+
+    #[tokio::test]
+    async fn a_dropped_process_is_killed_with_its_group() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = script(&folder, "sleep 600 & echo $!; sleep 600");
+        let mut running = Running::start(&path, "run", None, BOUNDS).await.unwrap();
+        let sleeper = running.line().await.unwrap().unwrap();
+        let sleeper = String::from_utf8(sleeper).unwrap();
+        assert!(runs(&sleeper));
+        drop(running);
+        ends(&sleeper).await;
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_no_program_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plugin");
+        std::fs::write(&path, "\u{7f}no program").unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        let problem = Running::start(&path, "run", None, BOUNDS)
+            .await
+            .err()
+            .unwrap();
+        assert!(problem.starts_with("cannot be started"), "{problem}");
+    }
+}
