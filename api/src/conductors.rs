@@ -1,7 +1,5 @@
 //! `/v1/conductors`.
 
-use std::time::Duration;
-
 use axum::Json;
 use axum::extract::Path;
 use axum::extract::State;
@@ -25,8 +23,6 @@ use crate::routes::Routes;
 use crate::time;
 use crate::version::since;
 
-/// Silence after which a conductor counts as dead.
-pub(crate) const DEAD_AFTER: Duration = Duration::from_secs(60);
 const FIELDS: [&str; 6] = [
     "created_at",
     "updated_at",
@@ -71,7 +67,7 @@ async fn list(State(state): State<ApiState>, context: Context, uri: Uri) -> Resu
     conductors.truncate(usize::try_from(paging.limit).unwrap_or(usize::MAX));
     let shown: Vec<Value> = conductors
         .iter()
-        .map(|conductor| render(conductor, &fields, &context))
+        .map(|conductor| render(&state, conductor, &fields, &context))
         .collect();
     let mut body = json!({"conductors": shown});
     let last = conductors.last().map(|last| last.hostname.as_str());
@@ -117,7 +113,7 @@ async fn show(
         .iter()
         .find(|conductor| conductor.hostname == hostname);
     let found = found.ok_or_else(|| missing(&hostname))?;
-    Ok(Json(render(found, &fields, &context)))
+    Ok(Json(render(&state, found, &fields, &context)))
 }
 
 fn missing(hostname: &str) -> ApiError {
@@ -140,7 +136,7 @@ fn requested(query: &Query) -> Result<Option<Vec<&'static str>>> {
     names.map(find).collect::<Result<Vec<_>>>().map(Some)
 }
 
-fn render(conductor: &Conductor, fields: &[&str], context: &Context) -> Value {
+fn render(state: &ApiState, conductor: &Conductor, fields: &[&str], context: &Context) -> Value {
     let mut body = Map::new();
     for field in fields {
         let value = match *field {
@@ -149,7 +145,7 @@ fn render(conductor: &Conductor, fields: &[&str], context: &Context) -> Value {
             "hostname" => json!(conductor.hostname),
             "conductor_group" => json!(conductor.conductor_group),
             "drivers" => json!(conductor.drivers),
-            _ => json!(conductor.is_alive(DEAD_AFTER)),
+            _ => json!(conductor.is_alive(state.dead_after)),
         };
         body.insert((*field).to_owned(), value);
     }

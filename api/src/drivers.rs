@@ -131,7 +131,7 @@ async fn raid_properties(
 ) -> Result<Json<Value>> {
     context.needs("RAID configuration", since::RAID)?;
     Query::read(&uri, &context, &[])?;
-    let properties = state.conductor.raid_properties(&name);
+    let properties = state.conductor.raid_properties(&name).await;
     let properties = properties.map_err(ApiError::missing_driver_part)?;
     Ok(Json(json!(properties)))
 }
@@ -143,7 +143,8 @@ async fn vendor_methods(
     uri: Uri,
 ) -> Result<Json<Value>> {
     Query::read(&uri, &context, &[])?;
-    Ok(Json(json!(state.conductor.driver_vendor_methods(&name)?)))
+    let methods = state.conductor.driver_vendor_methods(&name).await?;
+    Ok(Json(json!(methods)))
 }
 
 async fn vendor_by_query(

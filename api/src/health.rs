@@ -12,7 +12,6 @@ use tokio::time::timeout;
 use wrought_store::Conductor;
 
 use crate::ApiState;
-use crate::conductors::DEAD_AFTER;
 use crate::error::ApiError;
 use crate::error::Result;
 use crate::routes::Routes;
@@ -37,13 +36,13 @@ async fn healthcheck(State(state): State<ApiState>) -> Result<Json<Value>> {
 /// its sign of life into it.
 async fn readiness(State(state): State<ApiState>) -> Result<Json<Value>> {
     let conductors = conductors(&state).await?;
-    match conductors.iter().any(|one| one.is_alive(DEAD_AFTER)) {
+    match conductors.iter().any(|one| one.is_alive(state.dead_after)) {
         true => Ok(Json(json!({"status": "ready"}))),
         false => Err(ApiError::unavailable(format!(
             "Not ready: none of the {} conductors that are known has given a sign of life within \
              {} seconds.",
             conductors.len(),
-            DEAD_AFTER.as_secs()
+            state.dead_after.as_secs()
         ))),
     }
 }

@@ -52,6 +52,7 @@ mod version;
 mod volume;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use auth::Auth;
 pub use auth::AuthError;
@@ -81,6 +82,8 @@ pub struct ApiState {
     pub public_endpoint: Option<String>,
     /// Proxies whose word is taken for how clients reached them.
     pub proxies: Proxies,
+    /// Silence after which a conductor counts as dead.
+    pub dead_after: Duration,
 }
 
 impl std::fmt::Debug for ApiState {

@@ -39,6 +39,8 @@ use crate::private;
 
 /// How long an orderly end may take.
 const GRACE: Duration = Duration::from_secs(30);
+/// Silence after which a conductor counts as dead.
+const DEAD_AFTER: Duration = Duration::from_secs(60);
 
 /// Runs the server.
 pub(crate) async fn run(settings: Settings) -> Outcome {
@@ -128,6 +130,7 @@ async fn serve(mut settings: Settings, listeners: Listeners, stop: stop::Stop) -
         auth,
         public_endpoint: endpoint,
         proxies: Proxies::new(settings.trusted_proxies.clone()),
+        dead_after: DEAD_AFTER,
     };
     let part = match (settings.ramdisk.enabled, &ramdisk) {
         (true, None) => Part::All,

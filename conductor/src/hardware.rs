@@ -143,7 +143,7 @@ impl Hardware for Service {
         done(task, outcome).await
     }
 
-    fn raid_properties(&self, name: &str) -> Result<BTreeMap<String, String>> {
+    async fn raid_properties(&self, name: &str) -> Result<BTreeMap<String, String>> {
         Ok(raid::properties(driver(name)?)?)
     }
 
@@ -283,7 +283,7 @@ impl Hardware for Service {
     }
 
     /// No driver has methods without a node.
-    fn driver_vendor_methods(&self, name: &str) -> Result<BTreeMap<String, VendorMethod>> {
+    async fn driver_vendor_methods(&self, name: &str) -> Result<BTreeMap<String, VendorMethod>> {
         driver(name)?;
         Ok(BTreeMap::new())
     }

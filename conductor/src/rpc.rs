@@ -23,6 +23,7 @@ use wrought_wire::state::PowerTarget;
 use crate::drivers;
 use crate::drivers::boot_mode;
 use crate::drivers::catalog::HARDWARE_TYPES;
+use crate::drivers::catalog::HardwareType;
 use crate::error::Error;
 use crate::heartbeat;
 use crate::inspection;
@@ -68,10 +69,6 @@ impl Service {
 
 #[async_trait]
 impl Conductor for Service {
-    fn host(&self) -> &str {
-        &self.config.host
-    }
-
     fn drivers(&self) -> Vec<Driver> {
         HARDWARE_TYPES
             .iter()
@@ -79,8 +76,8 @@ impl Conductor for Service {
             .collect()
     }
 
-    fn has_driver(&self, name: &str) -> bool {
-        HARDWARE_TYPES.iter().any(|known| known.name == name)
+    fn owner(&self, _group: &str, driver: &str, _node: Uuid) -> Option<String> {
+        HardwareType::find(driver).map(|_| self.config.host.clone())
     }
 
     async fn create_node(&self, node: Node) -> Result<Node> {

@@ -206,7 +206,7 @@ async fn full(
     let here = |node: &Node| {
         placing
             .as_ref()
-            .is_none_or(|placing| placing.conductor(node) == wanted)
+            .is_none_or(|placing| placing.conductor(node).as_deref() == wanted)
     };
     let renderer = Renderer::new(state, context, fields);
     let shown = nodes

@@ -135,10 +135,9 @@ impl<'a> Renderer<'a> {
     }
 
     /// The host of the conductor that looks after a node.
-    pub(crate) fn conductor(&self, node: &Node) -> Option<&str> {
+    pub(crate) fn conductor(&self, node: &Node) -> Option<String> {
         self.conductor
-            .has_driver(&node.driver)
-            .then(|| self.conductor.host())
+            .owner(&node.conductor_group, &node.driver, node.uuid)
     }
 }
 

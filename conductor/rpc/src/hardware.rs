@@ -95,7 +95,7 @@ pub trait Hardware: Send + Sync {
     /// Stores the RAID that is to be; empty: none.
     async fn set_target_raid(&self, node: Uuid, config: Map<String, Value>) -> Result<()>;
     /// What a logical disk may say of itself, with descriptions.
-    fn raid_properties(&self, driver: &str) -> Result<BTreeMap<String, String>>;
+    async fn raid_properties(&self, driver: &str) -> Result<BTreeMap<String, String>>;
     /// Starts a change of the boot mode.
     async fn change_boot_mode(&self, node: Uuid, mode: BootMode) -> Result<()>;
     /// Starts a change of secure boot.
@@ -135,7 +135,7 @@ pub trait Hardware: Send + Sync {
     /// Calls one; none: it runs in the background.
     async fn vendor_call(&self, node: Uuid, call: VendorCall) -> Result<Option<Value>>;
     /// Vendor methods of a driver that need no node.
-    fn driver_vendor_methods(&self, driver: &str) -> Result<BTreeMap<String, VendorMethod>>;
+    async fn driver_vendor_methods(&self, driver: &str) -> Result<BTreeMap<String, VendorMethod>>;
     /// Calls one; none: it runs in the background.
     async fn driver_vendor_call(&self, driver: &str, call: VendorCall) -> Result<Option<Value>>;
 }

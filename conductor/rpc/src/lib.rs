@@ -107,15 +107,12 @@ pub struct Inspected {
 /// inside the conductor before [`Kind::NodeLocked`].
 #[async_trait]
 pub trait Conductor: Hardware {
-    /// This conductor's host name, as `reservation` and `conductor` show it.
-    fn host(&self) -> &str;
     /// Hardware types on offer.
     fn drivers(&self) -> Vec<Driver>;
-    /// Whether one of them has that name. Asked for every node that is shown,
-    /// so that it must cost little.
-    fn has_driver(&self, name: &str) -> bool {
-        self.drivers().iter().any(|driver| driver.name == name)
-    }
+    /// Host name of the conductor that looks after a node of that group and
+    /// driver, as far as is known; none: nobody does. Asked for every node that
+    /// is shown, so that it must cost little.
+    fn owner(&self, group: &str, driver: &str, node: Uuid) -> Option<String>;
     /// Checks driver and interfaces (missing ones get the driver's default),
     /// stores the node, gives it back.
     async fn create_node(&self, node: Node) -> Result<Node>;

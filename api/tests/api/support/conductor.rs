@@ -34,6 +34,9 @@ use wrought_wire::state::PowerTarget;
 use wrought_wire::state::ProvisionState;
 use wrought_wire::state::Verb;
 
+/// Its host name.
+const HOST: &str = "conductor-1";
+
 /// The conductor.
 pub(crate) struct Fake {
     pub(super) store: Store,
@@ -93,7 +96,7 @@ impl Fake {
 
     pub(super) async fn lock(&self, node: Uuid) -> Result<Lease> {
         self.store
-            .lock_node(node, self.host(), Duration::from_secs(60))
+            .lock_node(node, HOST, Duration::from_secs(60))
             .await
             .map_err(|error| {
                 let kind = match &error {
@@ -107,14 +110,10 @@ impl Fake {
 
 #[async_trait]
 impl Conductor for Fake {
-    fn host(&self) -> &str {
-        "conductor-1"
-    }
-
     fn drivers(&self) -> Vec<Driver> {
         let driver = |name: &str| Driver {
             name: name.to_owned(),
-            hosts: vec![self.host().to_owned()],
+            hosts: vec![HOST.to_owned()],
             defaults: INTERFACE_KINDS
                 .iter()
                 .map(|kind| ((*kind).to_owned(), "fake".to_owned()))
@@ -126,6 +125,11 @@ impl Conductor for Fake {
             properties: BTreeMap::from([("foo".to_owned(), "Nothing.".to_owned())]),
         };
         vec![driver("fake-hardware"), driver("redfish")]
+    }
+
+    fn owner(&self, _: &str, driver: &str, _: Uuid) -> Option<String> {
+        let known = self.drivers().iter().any(|known| known.name == driver);
+        known.then(|| HOST.to_owned())
     }
 
     async fn create_node(&self, mut node: Node) -> Result<Node> {

@@ -56,7 +56,7 @@ impl Hardware for Fake {
             .await
     }
 
-    fn raid_properties(&self, driver: &str) -> Result<BTreeMap<String, String>> {
+    async fn raid_properties(&self, driver: &str) -> Result<BTreeMap<String, String>> {
         match self.drivers().iter().any(|known| known.name == driver) {
             true if driver == "fake-hardware" => {
                 Ok(BTreeMap::from([("size_gb".to_owned(), "Size.".to_owned())]))
@@ -181,7 +181,7 @@ impl Hardware for Fake {
         }
     }
 
-    fn driver_vendor_methods(&self, _: &str) -> Result<BTreeMap<String, VendorMethod>> {
+    async fn driver_vendor_methods(&self, _: &str) -> Result<BTreeMap<String, VendorMethod>> {
         Ok(BTreeMap::new())
     }
 

@@ -5,6 +5,7 @@ mod fixture;
 mod hardware;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -66,6 +67,7 @@ impl Api {
             auth,
             public_endpoint: None,
             proxies: Proxies::default(),
+            dead_after: Duration::from_secs(60),
         };
         Self {
             router: router(state),
