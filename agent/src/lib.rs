@@ -10,6 +10,8 @@ pub mod deploy;
 pub mod disk;
 pub mod ext;
 pub mod init;
+pub mod inspection;
+pub mod inventory;
 pub mod logging;
 pub mod net;
 pub mod params;

@@ -107,7 +107,12 @@ pub async fn run(config: Config) -> Result<Goal, RunError> {
         addresses: &addresses,
         random: Random::default(),
     };
-    let (answer, token) = lookups.run().await?;
+    let inspected = crate::inspection::run(&params, &only_disk, &ring).await;
+    let (answer, token) = match inspected {
+        // The token came with it, and is handed out once.
+        Some(answer) => lookups.accept(answer)?,
+        None => lookups.run().await?,
+    };
     info!("lookup: this machine is node {}", answer.node.uuid);
 
     let host = match params.advertise_host {
@@ -132,6 +137,7 @@ pub async fn run(config: Config) -> Result<Goal, RunError> {
     let mut registry = Registry::default();
     crate::ext::register(&mut registry, ring);
     crate::deploy::register(&mut registry);
+    crate::inventory::register(&mut registry);
     let runner = Arc::new(Runner::new(Arc::clone(&agent), registry));
     let router = server::router(server::Shared::new(Arc::clone(&runner), token.clone()));
     let serving = tokio::spawn(server::serve(

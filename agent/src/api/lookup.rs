@@ -4,6 +4,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 use reqwest::Method;
+use serde_json::Value;
 use tracing::info;
 use tracing::warn;
 use wrought_wire::lookup::LookupAnswer;
@@ -19,6 +20,8 @@ use crate::command::CommandFailure;
 use crate::net::mac::Mac;
 use crate::params::Params;
 
+/// The first microversion that answers what a ramdisk found as a lookup is.
+const INSPECTION: Microversion = Microversion(84);
 /// The microversion of our lookup, as ironic-python-agent's.
 const VERSION: Microversion = Microversion(62);
 /// The longest pause between two lookups.
@@ -79,6 +82,11 @@ impl Lookups<'_> {
         let addresses = addresses.join(",");
         info!("lookup: asking {} for {addresses}", self.client.base_url());
         let answer = self.ask_until(&addresses).await?;
+        self.accept(answer)
+    }
+
+    /// Says which token holds, for an answer that came in another way.
+    pub fn accept(&self, answer: LookupAnswer) -> Result<(LookupAnswer, Secret), LookupError> {
         let token = self.choose_token(&answer)?;
         Ok((answer, token))
     }
@@ -149,5 +157,26 @@ impl Lookups<'_> {
             }),
             Some(token) => Ok(token.clone()),
         }
+    }
+}
+
+impl Client {
+    /// Sends what was found about this machine to `path`. An answer from
+    /// before microversion 1.84 is no lookup's: none.
+    pub(crate) async fn continue_inspection(
+        &self,
+        path: &str,
+        found: &Value,
+    ) -> Result<Option<LookupAnswer>, ApiError> {
+        let version = self.version(INSPECTION).await?;
+        let request = Request {
+            method: Method::POST,
+            path,
+            query: &[],
+            version,
+            body: Some(found.to_string().into_bytes()),
+        };
+        let body = self.send(&request).await?;
+        Ok(serde_json::from_slice(&body).ok())
     }
 }

@@ -4,6 +4,7 @@
 //! unavailable, 70 internal, 74 input or output.
 
 mod inspect;
+mod inventory;
 mod run;
 mod server;
 mod write;
@@ -43,6 +44,8 @@ enum Command {
     Write(write::Write),
     /// Say what an image is, and whether it would be written.
     Inspect(inspect::Inspect),
+    /// Say what this machine is.
+    Inventory(inventory::Inventory),
 }
 
 /// Everything but PID 1. `arguments` begins with the program's name.
@@ -73,6 +76,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
         Command::Run(run) => run.main(),
         Command::Write(write) => write.main(),
         Command::Inspect(inspect) => inspect.main(),
+        Command::Inventory(inventory) => inventory.main(),
     }
 }
 

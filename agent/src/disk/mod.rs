@@ -16,7 +16,7 @@ mod in_use;
 pub(crate) mod ioctl;
 pub mod probe;
 mod select;
-mod sysfs;
+pub(crate) mod sysfs;
 pub mod table;
 mod window;
 

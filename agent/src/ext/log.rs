@@ -51,7 +51,7 @@ fn collect(ring: &Ring) -> Result<Value, CommandFailure> {
     Ok(json!({ "system_logs": STANDARD.encode(archive) }))
 }
 
-fn archive(ring: &Ring) -> std::io::Result<Vec<u8>> {
+pub(super) fn archive(ring: &Ring) -> std::io::Result<Vec<u8>> {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()

@@ -5,10 +5,16 @@ mod standby;
 mod system;
 mod tar;
 
+use std::io;
 use std::sync::Arc;
 
 use crate::command::Registry;
 use crate::logging::Ring;
+
+/// What happened here so far, as a small tar.gz.
+pub(crate) fn archive(ring: &Ring) -> io::Result<Vec<u8>> {
+    log::archive(ring)
+}
 
 /// Adds `standby`, `system`, `system_passthrough` and `log`.
 pub fn register(registry: &mut Registry, ring: Arc<Ring>) {

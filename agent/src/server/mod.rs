@@ -124,4 +124,6 @@ async fn status(State(shared): State<Shared>) -> Response {
 }
 
 #[cfg(test)]
+mod peer;
+#[cfg(test)]
 mod tests;

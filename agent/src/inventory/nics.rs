@@ -1,0 +1,76 @@
+//! Network interfaces that have a device behind them.
+
+use std::net::Ipv4Addr;
+use std::net::Ipv6Addr;
+use std::path::Path;
+
+use nix::ifaddrs::getifaddrs;
+use serde_json::Value;
+use serde_json::json;
+
+use super::Roots;
+use crate::disk::sysfs;
+use crate::net::nic;
+use crate::net::nic::Nic;
+
+/// What the inventory tells of them, by index.
+pub(super) fn list(roots: Roots<'_>) -> Vec<Value> {
+    let nics = nic::list();
+    let nics = nics.iter().filter(|nic| nic.physical);
+    nics.map(|nic| describe(roots, nic)).collect()
+}
+
+fn describe(roots: Roots<'_>, nic: &Nic) -> Value {
+    let device = roots.sys.join("class/net").join(&nic.name).join("device");
+    let (v4, v6) = addresses(&nic.name);
+    json!({
+        "name": nic.name,
+        "mac_address": nic.identity().to_string(),
+        "ipv4_address": v4,
+        "ipv6_address": v6,
+        "has_carrier": nic.has_carrier(),
+        "lldp": null,
+        "vendor": sysfs::text(&device.join("vendor")),
+        "product": sysfs::text(&device.join("device")),
+        "client_id": null,
+        "biosdevname": null,
+        "speed_mbps": speed(roots, &nic.name),
+        "pci_address": target_name(&device),
+        "driver": target_name(&device.join("driver")),
+    })
+}
+
+/// Mbit/s; none without a link, for which the kernel says -1.
+fn speed(roots: Roots<'_>, name: &str) -> Option<u64> {
+    sysfs::number(&roots.sys.join("class/net").join(name).join("speed")).filter(|mbps| *mbps > 0)
+}
+
+/// The last part of where a link leads.
+fn target_name(link: &Path) -> Option<String> {
+    let target = std::fs::canonicalize(link).ok()?;
+    Some(target.file_name()?.to_str()?.to_owned())
+}
+
+/// The first address of each kind; of IPv6 one that is not link-local where
+/// there is one.
+fn addresses(name: &str) -> (Option<Ipv4Addr>, Option<Ipv6Addr>) {
+    let (mut v4, mut v6): (Option<Ipv4Addr>, Option<Ipv6Addr>) = (None, None);
+    let Ok(all) = getifaddrs() else {
+        return (None, None);
+    };
+    for entry in all.filter(|entry| entry.interface_name == name) {
+        let Some(address) = entry.address else {
+            continue;
+        };
+        if let Some(found) = address.as_sockaddr_in() {
+            v4 = v4.or(Some(found.ip()));
+        }
+        if let Some(found) = address.as_sockaddr_in6() {
+            let better = v6.is_none_or(|v6| v6.is_unicast_link_local());
+            if better {
+                v6 = Some(found.ip());
+            }
+        }
+    }
+    (v4, v6)
+}
