@@ -267,6 +267,7 @@ fn conductor_config(settings: &Settings) -> Config {
     let mut config = Config::new(&settings.host, &settings.state_dir);
     let ramdisk = settings.ramdisk.url.as_ref();
     config.public_endpoint = ramdisk.or(settings.public_endpoint.as_ref()).cloned();
+    config.drivers = settings.drivers.clone();
     config.boot = settings.boot.clone();
     config.conductor = settings.conductor.clone();
     config.agent = settings.agent.clone();

@@ -21,6 +21,8 @@ pub struct Config {
     pub state_dir: PathBuf,
     /// Base URL of the API as agents reach it, such as `https://192.0.2.1:6385`.
     pub public_endpoint: Option<String>,
+    /// Hardware types and interfaces on offer.
+    pub drivers: Drivers,
     /// Network boot and virtual media.
     pub boot: Boot,
     /// Time-outs and habits.
@@ -38,6 +40,7 @@ impl Config {
             host: host.into(),
             state_dir: state_dir.into(),
             public_endpoint: None,
+            drivers: Drivers::default(),
             boot: Boot::default(),
             conductor: Conductor::default(),
             agent: Agent::default(),
@@ -53,6 +56,19 @@ impl Config {
         let listen = self.boot.listen?;
         (!listen.ip().is_unspecified()).then(|| format!("http://{listen}"))
     }
+}
+
+/// `[drivers]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Drivers {
+    /// Hardware types on offer; none named: all.
+    pub hardware_types: Option<Vec<String>>,
+    /// Interfaces on offer by kind, such as `boot`; of a kind that is not
+    /// named, all.
+    pub interfaces: BTreeMap<String, Vec<String>>,
+    /// The default by kind, for hardware types that have it.
+    pub defaults: BTreeMap<String, String>,
 }
 
 /// `[boot]`

@@ -78,8 +78,9 @@ fn at_rest(node: &Node) -> Outcome<()> {
 }
 
 /// The driver of that name.
-fn driver(name: &str) -> Outcome<&'static HardwareType> {
-    HardwareType::find(name)
+fn driver<'a>(svc: &'a Service, name: &str) -> Outcome<&'a HardwareType> {
+    svc.catalog
+        .find(name)
         .ok_or_else(|| Error::NotFound(format!("The driver '{name}' is unknown.")))
 }
 
@@ -144,7 +145,7 @@ impl Hardware for Service {
     }
 
     async fn raid_properties(&self, name: &str) -> Result<BTreeMap<String, String>> {
-        Ok(raid::properties(driver(name)?)?)
+        Ok(raid::properties(driver(self, name)?)?)
     }
 
     async fn change_boot_mode(&self, node: Uuid, mode: BootMode) -> Result<()> {
@@ -284,12 +285,12 @@ impl Hardware for Service {
 
     /// No driver has methods without a node.
     async fn driver_vendor_methods(&self, name: &str) -> Result<BTreeMap<String, VendorMethod>> {
-        driver(name)?;
+        driver(self, name)?;
         Ok(BTreeMap::new())
     }
 
     async fn driver_vendor_call(&self, name: &str, call: VendorCall) -> Result<Option<Value>> {
-        driver(name)?;
+        driver(self, name)?;
         Err(vendor::no_handler(&call.method).into())
     }
 }

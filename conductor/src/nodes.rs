@@ -1,6 +1,5 @@
 //! Creating, changing and deleting nodes.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -10,7 +9,7 @@ use wrought_wire::state::ProvisionState;
 
 use crate::allocations;
 use crate::boot::Offer;
-use crate::drivers::catalog;
+use crate::drivers::catalog::Catalog;
 use crate::error::Error;
 use crate::service::Service;
 use crate::task::Task;
@@ -27,7 +26,7 @@ const OPEN: [ProvisionState; 5] = [
 
 /// Stores a new node, its interfaces filled.
 pub(crate) async fn create(svc: &Service, mut node: Node) -> Result<Node, Error> {
-    catalog::resolve(&mut node, &BTreeMap::new())?;
+    svc.catalog.resolve(&mut node)?;
     svc.store.create_node(&node).await.map_err(taken)?;
     let read = svc
         .store
@@ -46,7 +45,7 @@ pub(crate) async fn update(
 ) -> Result<Node, Error> {
     let mut task = Task::take(svc, wanted.uuid, svc.config.pace.lock_wait).await?;
     let changed = if task.node.updated_at == wanted.updated_at {
-        change(&task.node, &wanted, &fields, reset_interfaces)
+        change(&svc.catalog, &task.node, &wanted, &fields, reset_interfaces)
     } else {
         let (what, uuid) = ("Node", wanted.uuid);
         Err(Error::Stale { what, uuid })
@@ -67,6 +66,7 @@ pub(crate) async fn update(
 
 /// The stored node with the wanted fields, if the rules allow it.
 pub(crate) fn change(
+    catalog: &Catalog,
     stored: &Node,
     wanted: &Node,
     fields: &[String],
@@ -180,7 +180,7 @@ pub(crate) fn change(
     if node.retired_reason.is_some() && !node.retired {
         return Err(named("retired_reason", "retired"));
     }
-    resolve(stored, &mut node, fields, reset_interfaces)?;
+    resolve(catalog, stored, &mut node, fields, reset_interfaces)?;
     let display = node
         .instance_info
         .get("display_name")
@@ -209,6 +209,7 @@ fn interface(node: &mut Node, wanted: &Node, field: &str) -> Result<(), Error> {
 }
 
 fn resolve(
+    catalog: &Catalog,
     stored: &Node,
     node: &mut Node,
     fields: &[String],
@@ -222,7 +223,7 @@ fn resolve(
         };
         node.interfaces.retain(|kind, _| named(kind));
     }
-    catalog::resolve(node, &BTreeMap::new())?;
+    catalog.resolve(node)?;
     let same_driver = stored.driver == node.driver;
     let free = OPEN.contains(&stored.provision_state) || stored.maintenance || node.maintenance;
     let changed = stored
@@ -356,11 +357,24 @@ pub(crate) fn unwrap_taken(error: Error) -> Error {
 mod tests {
     use serde_json::json;
     use uuid::Uuid;
+    use wrought_store::node::Node;
     use wrought_wire::state::ProvisionState;
 
-    use super::change;
     use super::may_go;
+    use crate::config::Drivers;
+    use crate::drivers::catalog::Catalog;
+    use crate::error::Error;
     use crate::testing::node;
+
+    fn change(
+        stored: &Node,
+        wanted: &Node,
+        fields: &[String],
+        reset_interfaces: bool,
+    ) -> Result<Node, Error> {
+        let catalog = Catalog::new(&Drivers::default()).unwrap();
+        super::change(&catalog, stored, wanted, fields, reset_interfaces)
+    }
 
     fn fields(names: &[&str]) -> Vec<String> {
         names.iter().map(|name| (*name).to_owned()).collect()

@@ -22,8 +22,6 @@ use wrought_wire::state::PowerTarget;
 
 use crate::drivers;
 use crate::drivers::boot_mode;
-use crate::drivers::catalog::HARDWARE_TYPES;
-use crate::drivers::catalog::HardwareType;
 use crate::error::Error;
 use crate::heartbeat;
 use crate::inspection;
@@ -70,14 +68,14 @@ impl Service {
 #[async_trait]
 impl Conductor for Service {
     fn drivers(&self) -> Vec<Driver> {
-        HARDWARE_TYPES
-            .iter()
+        let types = self.catalog.types().iter();
+        types
             .map(|t| t.describe(vec![self.config.host.clone()]))
             .collect()
     }
 
     fn owner(&self, _group: &str, driver: &str, _node: Uuid) -> Option<String> {
-        HardwareType::find(driver).map(|_| self.config.host.clone())
+        self.catalog.find(driver).map(|_| self.config.host.clone())
     }
 
     async fn create_node(&self, node: Node) -> Result<Node> {

@@ -14,8 +14,8 @@ use crate::allocations::Searches;
 use crate::boot::Offers;
 use crate::config::Config;
 use crate::drivers::bmc::Bmcs;
-use crate::drivers::bmc::Redfish;
-use crate::drivers::catalog::HARDWARE_TYPES;
+use crate::drivers::bmc::Lan;
+use crate::drivers::catalog::Catalog;
 use crate::error::Error;
 use crate::flows::Permit;
 use crate::periodic;
@@ -44,6 +44,7 @@ pub struct Service {
     pub(crate) config: Config,
     pub(crate) ca: CaIdentity,
     pub(crate) bmcs: Arc<dyn Bmcs>,
+    pub(crate) catalog: Catalog,
     pub(crate) offers: Offers,
     pub(crate) watches: Watches,
     pub(crate) stamps: Stamps,
@@ -59,7 +60,7 @@ impl Service {
     /// Starts a conductor: registers it, goes on with what an earlier life of
     /// it left behind, and begins its periodic tasks.
     pub async fn start(store: Store, config: Config, ca: CaIdentity) -> Result<Arc<Self>, Error> {
-        Self::start_with(store, config, ca, Arc::new(Redfish::default())).await
+        Self::start_with(store, config, ca, Arc::new(Lan::default())).await
     }
 
     /// The same with other BMCs than those of the network.
@@ -71,12 +72,14 @@ impl Service {
     ) -> Result<Arc<Self>, Error> {
         // Fails when one is installed already, which is as good.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let catalog = Catalog::new(&config.drivers)?;
         let workers = Arc::new(Semaphore::new(config.conductor.workers.max(1)));
         let service = Arc::new_cyclic(|me| Self {
             store,
             config,
             ca,
             bmcs,
+            catalog,
             offers: Offers::default(),
             watches: Watches::default(),
             stamps: Stamps::default(),
@@ -88,7 +91,8 @@ impl Service {
             me: Weak::clone(me),
         });
         let host = &service.config.host;
-        let drivers: Vec<String> = HARDWARE_TYPES.iter().map(|t| t.name.to_owned()).collect();
+        let types = service.catalog.types().iter();
+        let drivers: Vec<String> = types.map(|one| one.name.to_owned()).collect();
         let registered = service.store.register_conductor(host, "", &drivers).await;
         registered.map_err(db("register the conductor"))?;
         service.offers.load(&service).await?;

@@ -7,7 +7,8 @@ use wrought_store::node::Node;
 use wrought_store::port::Port;
 use wrought_wire::state::ProvisionState;
 
-use crate::drivers::catalog;
+use crate::config::Drivers;
+use crate::drivers::catalog::Catalog;
 
 /// A fresh node of a hardware type with its default interfaces.
 pub(crate) fn node(driver: &str) -> Node {
@@ -20,7 +21,8 @@ pub(crate) fn node(driver: &str) -> Node {
         "traits": [], "interfaces": {}, "created_at": Timestamp::now(),
     });
     let mut node: Node = serde_json::from_value(blank).unwrap();
-    catalog::resolve(&mut node, &Default::default()).unwrap();
+    let catalog = Catalog::new(&Drivers::default()).unwrap();
+    catalog.resolve(&mut node).unwrap();
     node
 }
 

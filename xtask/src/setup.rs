@@ -30,6 +30,7 @@ const PACKAGES: &[&str] = &[
     "dosfstools",
     "gdisk",
     "mmdebstrap",
+    "openipmi",
     "e2fsprogs",
     "curl",
     "zstd",

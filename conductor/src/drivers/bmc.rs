@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
+use wrought_bmc::ipmi;
 use wrought_bmc::redfish;
 use wrought_bmc::redfish::Attribute;
 use wrought_bmc::redfish::BootMode;
@@ -27,7 +28,13 @@ use crate::error::Source;
 /// Most endpoints whose connections are kept.
 const CLIENTS: usize = 4096;
 
-/// One machine's BMC. Every action is an absolute target.
+/// What the protocol of a BMC has no word for.
+#[derive(Debug, thiserror::Error)]
+#[error("the protocol that the BMC speaks has no way to {0}")]
+struct NotSpoken(&'static str);
+
+/// One machine's BMC. Every action is an absolute target. What a protocol does
+/// not have fails as such; the drivers do not ask for it.
 #[async_trait]
 pub trait Bmc: Send + Sync + std::fmt::Debug {
     /// Reads the power state.
@@ -46,48 +53,88 @@ pub trait Bmc: Send + Sync + std::fmt::Debug {
         mode: Option<BootMode>,
     ) -> Result<(), Source>;
     /// The mode in which the firmware boots.
-    async fn boot_mode(&self) -> Result<Option<BootMode>, Source>;
+    async fn boot_mode(&self) -> Result<Option<BootMode>, Source> {
+        Err(NotSpoken("tell the boot mode").into())
+    }
     /// Sets the mode for the starts to come.
-    async fn set_boot_mode(&self, mode: BootMode) -> Result<(), Source>;
+    async fn set_boot_mode(&self, _: BootMode) -> Result<(), Source> {
+        Err(NotSpoken("set the boot mode").into())
+    }
     /// Whether the last start was a secure boot.
-    async fn secure_boot(&self) -> Result<Option<bool>, Source>;
+    async fn secure_boot(&self) -> Result<Option<bool>, Source> {
+        Err(NotSpoken("tell of secure boot").into())
+    }
     /// Switches secure boot for the starts to come.
-    async fn set_secure_boot(&self, on: bool) -> Result<(), Source>;
+    async fn set_secure_boot(&self, _: bool) -> Result<(), Source> {
+        Err(NotSpoken("switch secure boot").into())
+    }
     /// `OK`, `Warning` or `Critical`.
-    async fn health(&self) -> Result<Option<String>, Source>;
+    async fn health(&self) -> Result<Option<String>, Source> {
+        Err(NotSpoken("tell its health").into())
+    }
     /// Sends a non-maskable interrupt.
     async fn inject_nmi(&self) -> Result<(), Source>;
     /// What the machine is.
-    async fn system(&self) -> Result<System, Source>;
+    async fn system(&self) -> Result<System, Source> {
+        Err(NotSpoken("tell what the machine is").into())
+    }
     /// Its NICs.
-    async fn nics(&self) -> Result<Vec<Nic>, Source>;
+    async fn nics(&self) -> Result<Vec<Nic>, Source> {
+        Err(NotSpoken("list the NICs").into())
+    }
     /// The lights.
-    async fn lights(&self) -> Result<Vec<Light>, Source>;
+    async fn lights(&self) -> Result<Vec<Light>, Source> {
+        Err(NotSpoken("list the indicators").into())
+    }
     /// Sets one of them.
-    async fn set_light(
-        &self,
-        component: &str,
-        name: &str,
-        state: IndicatorState,
-    ) -> Result<(), Source>;
+    async fn set_light(&self, _: &str, _: &str, _: IndicatorState) -> Result<(), Source> {
+        Err(NotSpoken("set an indicator").into())
+    }
     /// The BIOS settings.
-    async fn bios(&self) -> Result<Vec<Attribute>, Source>;
+    async fn bios(&self) -> Result<Vec<Attribute>, Source> {
+        Err(NotSpoken("list the BIOS settings").into())
+    }
     /// The versions of the firmware.
-    async fn firmware(&self) -> Result<Vec<Firmware>, Source>;
+    async fn firmware(&self) -> Result<Vec<Firmware>, Source> {
+        Err(NotSpoken("list the firmware").into())
+    }
     /// Where events are sent: the collection as the BMC tells it.
-    async fn subscriptions(&self) -> Result<Value, Source>;
+    async fn subscriptions(&self) -> Result<Value, Source> {
+        Err(NotSpoken("list subscriptions").into())
+    }
     /// One of them.
-    async fn subscription(&self, id: &str) -> Result<Value, Source>;
+    async fn subscription(&self, _: &str) -> Result<Value, Source> {
+        Err(NotSpoken("show a subscription").into())
+    }
     /// Makes one; gives what the BMC made of it.
-    async fn subscribe(&self, wanted: &Value) -> Result<Value, Source>;
+    async fn subscribe(&self, _: &Value) -> Result<Value, Source> {
+        Err(NotSpoken("make a subscription").into())
+    }
     /// Ends one.
-    async fn unsubscribe(&self, id: &str) -> Result<(), Source>;
+    async fn unsubscribe(&self, _: &str) -> Result<(), Source> {
+        Err(NotSpoken("end a subscription").into())
+    }
     /// Devices for virtual media.
-    async fn media(&self) -> Result<Vec<MediaSlot>, Source>;
+    async fn media(&self) -> Result<Vec<MediaSlot>, Source> {
+        Err(NotSpoken("list devices for virtual media").into())
+    }
     /// Inserts the image behind a URL into a device of that kind.
-    async fn insert_media(&self, kind: MediaKind, url: &str) -> Result<(), Source>;
+    async fn insert_media(&self, _: MediaKind, _: &str) -> Result<(), Source> {
+        Err(NotSpoken("insert virtual media").into())
+    }
     /// Ejects whatever is in devices of that kind.
-    async fn eject_media(&self, kind: MediaKind) -> Result<(), Source>;
+    async fn eject_media(&self, _: MediaKind) -> Result<(), Source> {
+        Err(NotSpoken("eject virtual media").into())
+    }
+    /// Sends an IPMI command: network function, command, data; gives the data
+    /// of the answer.
+    async fn raw(&self, _: &[u8]) -> Result<Vec<u8>, Source> {
+        Err(NotSpoken("send IPMI commands").into())
+    }
+    /// Restarts the BMC itself, warm or cold.
+    async fn reset_bmc(&self, _warm: bool) -> Result<(), Source> {
+        Err(NotSpoken("restart itself").into())
+    }
 }
 
 /// Finds the BMC of a node.
@@ -96,34 +143,37 @@ pub trait Bmcs: Send + Sync + std::fmt::Debug {
     fn of(&self, node: &Node) -> Result<Arc<dyn Bmc>, Error>;
 }
 
-/// BMCs that speak Redfish.
+/// BMCs on the network: those that speak Redfish, and those that speak IPMI.
 #[derive(Debug)]
-pub struct Redfish {
-    clients: redfish::Clients,
+pub struct Lan {
+    redfish: redfish::Clients,
+    ipmi: ipmi::Clients,
 }
 
-impl Default for Redfish {
+impl Default for Lan {
     fn default() -> Self {
         Self {
-            clients: redfish::Clients::new(CLIENTS, redfish::Tuning::default()),
+            redfish: redfish::Clients::new(CLIENTS, redfish::Tuning::default()),
+            ipmi: ipmi::Clients::new(CLIENTS, ipmi::Tuning::default()),
         }
     }
 }
 
-impl Redfish {
-    /// With other patience than the default.
-    pub fn with_tuning(tuning: redfish::Tuning) -> Self {
-        Self {
-            clients: redfish::Clients::new(CLIENTS, tuning),
-        }
-    }
-}
-
-impl Bmcs for Redfish {
+impl Bmcs for Lan {
     fn of(&self, node: &Node) -> Result<Arc<dyn Bmc>, Error> {
+        let info = &node.driver_info;
+        let speaks_ipmi = |kind: &str| {
+            let chosen = node.interfaces.get(kind);
+            chosen.is_some_and(|name| name == "ipmitool")
+        };
+        if speaks_ipmi("power") || speaks_ipmi("management") {
+            let invalid = |error: ipmi::Error| Error::Invalid(crate::error::chain(&error));
+            let endpoint = ipmi::Endpoint::from_driver_info(info).map_err(invalid)?;
+            return Ok(Arc::new(self.ipmi.get(endpoint)));
+        }
         let invalid = |error: redfish::Error| Error::Invalid(crate::error::chain(&error));
-        let endpoint = redfish::Endpoint::from_driver_info(&node.driver_info).map_err(invalid)?;
-        let client = self.clients.get(endpoint).map_err(invalid)?;
+        let endpoint = redfish::Endpoint::from_driver_info(info).map_err(invalid)?;
+        let client = self.redfish.get(endpoint).map_err(invalid)?;
         Ok(Arc::new(client))
     }
 }
@@ -248,5 +298,45 @@ impl Bmc for redfish::Client {
 
     async fn eject_media(&self, kind: MediaKind) -> Result<(), Source> {
         Ok(Self::eject_media(self, kind).await?)
+    }
+}
+
+#[async_trait]
+impl Bmc for ipmi::Client {
+    async fn power_state(&self) -> Result<PowerState, Source> {
+        Ok(Self::power_state(self).await?)
+    }
+
+    async fn set_power(&self, action: PowerAction, within: Duration) -> Result<PowerState, Source> {
+        Ok(Self::set_power(self, action, within).await?)
+    }
+
+    async fn boot_device(&self) -> Result<(Option<BootDevice>, Option<bool>), Source> {
+        Ok(Self::boot_device(self).await?)
+    }
+
+    async fn boot_devices(&self) -> Result<Vec<BootDevice>, Source> {
+        Ok(Self::boot_devices(self))
+    }
+
+    async fn set_boot_device(
+        &self,
+        device: BootDevice,
+        persistent: bool,
+        mode: Option<BootMode>,
+    ) -> Result<(), Source> {
+        Ok(Self::set_boot_device(self, device, persistent, mode).await?)
+    }
+
+    async fn inject_nmi(&self) -> Result<(), Source> {
+        Ok(Self::inject_nmi(self).await?)
+    }
+
+    async fn raw(&self, bytes: &[u8]) -> Result<Vec<u8>, Source> {
+        Ok(Self::raw(self, bytes).await?)
+    }
+
+    async fn reset_bmc(&self, warm: bool) -> Result<(), Source> {
+        Ok(Self::reset(self, warm).await?)
     }
 }

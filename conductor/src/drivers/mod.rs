@@ -36,6 +36,7 @@ mod direct;
 mod fake;
 pub(crate) mod image;
 mod inspect;
+mod ipmi;
 mod ipxe;
 mod redfish;
 mod vmedia;
@@ -206,9 +207,14 @@ pub enum Inspection {
 
 type Table<T> = &'static [(&'static str, &'static T)];
 
-const POWER: Table<dyn Power> = &[("fake", &fake::Fake), ("redfish", &redfish::Redfish)];
+const POWER: Table<dyn Power> = &[
+    ("fake", &fake::Fake),
+    ("ipmitool", &ipmi::Ipmitool),
+    ("redfish", &redfish::Redfish),
+];
 const MANAGEMENT: Table<dyn Management> = &[
     ("fake", &fake::Fake),
+    ("ipmitool", &ipmi::Ipmitool),
     ("noop", &fake::Noop),
     ("redfish", &redfish::Redfish),
 ];
@@ -318,6 +324,7 @@ pub fn capability(of: Option<&Value>, key: &str) -> Option<String> {
 /// `driver_info` properties of a hardware type with descriptions.
 pub fn properties(driver: &str) -> BTreeMap<String, String> {
     let lists: &[&[(&str, &str)]] = match driver {
+        "ipmi" => &[ipmi::PROPERTIES, image::RAMDISK_PROPERTIES],
         "redfish" => &[redfish::PROPERTIES, image::RAMDISK_PROPERTIES],
         _ => &[image::RAMDISK_PROPERTIES],
     };

@@ -9,6 +9,7 @@ use wrought_store::node::Node;
 use wrought_wire::state::MediaKind;
 
 use super::Management;
+use super::ipmi::Ipmitool;
 use super::redfish::Redfish;
 use super::redfish::failed;
 use crate::error::Error;
@@ -62,6 +63,7 @@ pub trait Vendor: Send + Sync {
 /// Those that there are.
 pub(super) const VENDOR: super::Table<dyn Vendor> = &[
     ("fake", &Fake),
+    ("ipmitool", &Ipmitool),
     ("no-vendor", &NoVendor),
     ("redfish", &Redfish),
 ];

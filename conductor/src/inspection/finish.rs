@@ -121,7 +121,7 @@ async fn apply_rules(task: &mut Task, found: &mut Inventory) -> Result<Report, E
     let (wanted, fields) = document::node(&task.node, subject.node)?;
     if !fields.is_empty() {
         let reset = fields.iter().any(|field| field == "driver");
-        task.node = nodes::change(&task.node, &wanted, &fields, reset)?;
+        task.node = nodes::change(&svc.catalog, &task.node, &wanted, &fields, reset)?;
     }
     found.plugin_data = subject.plugin_data;
     Ok(report)

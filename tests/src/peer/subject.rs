@@ -138,7 +138,10 @@ async fn wrought(paths: &Paths, work: &Path, users: Option<&Path>) -> Result<Wro
         Some(users) => format!("basic:{}", users.display()),
         None => "none".to_owned(),
     };
-    let more = format!("host = {HOST:?}\nauth = {auth:?}\n");
+    let more = format!(
+        "host = {HOST:?}\nauth = {auth:?}\n[drivers]\nhardware_types = [\"fake-hardware\", \
+         \"redfish\"]\n"
+    );
     let mut server = Wrought::configured(&paths.binary("wrought")?, work, false, &more)?;
     server.start().await?;
     Ok(server)
