@@ -82,6 +82,14 @@ impl Api {
         })
     }
 
+    /// The same client for the server at another base URL.
+    pub fn at(&self, base: &str) -> Self {
+        Self {
+            base: base.trim_end_matches('/').to_owned(),
+            ..self.clone()
+        }
+    }
+
     /// The same client without an account, as the agent is.
     pub fn anonymous(&self) -> Self {
         Self {

@@ -32,6 +32,7 @@ const STOP: Duration = Duration::from_secs(30);
 pub struct Postgres {
     programs: PathBuf,
     folder: PathBuf,
+    durable: bool,
     daemon: Option<Daemon>,
 }
 
@@ -44,22 +45,41 @@ impl Postgres {
         let mut server = Self {
             programs,
             folder: PathBuf::from(folder.trim()),
+            durable,
             daemon: None,
         };
         let data = server.folder.join("data");
         let mut init = account(server.programs.join("initdb"));
         init.args(["--no-sync", "-A", "trust", "-E", "UTF8", "-U", USER, "-D"]);
         output(init.arg(&data)).await?;
-        let mut serve = account(server.programs.join("postgres"));
-        serve.arg("-D").arg(&data).arg("-k").arg(&server.folder);
-        let fsync = if durable { "fsync=on" } else { "fsync=off" };
+        server.launch().await?;
+        Ok(server)
+    }
+
+    async fn launch(&mut self) -> Result<()> {
+        let mut serve = account(self.programs.join("postgres"));
+        serve.arg("-D").arg(self.folder.join("data"));
+        serve.arg("-k").arg(&self.folder);
+        let fsync = if self.durable {
+            "fsync=on"
+        } else {
+            "fsync=off"
+        };
         for setting in ["listen_addresses=", "max_connections=400", fsync] {
             serve.args(["-c", setting]);
         }
-        let log = server.folder.join("log");
-        server.daemon = Some(Daemon::start("postgres", serve, &log)?);
-        server.wait(&log).await?;
-        Ok(server)
+        let log = self.folder.join("log");
+        self.daemon = Some(Daemon::start("postgres", serve, &log)?);
+        self.wait(&log).await
+    }
+
+    /// Ends it in its fast way, which cuts all connections, and starts it again.
+    pub async fn restart(&mut self) -> Result<()> {
+        if let Some(daemon) = self.daemon.take() {
+            daemon.signal(Signal::SIGINT);
+            daemon.stop(STOP).await;
+        }
+        self.launch().await
     }
 
     async fn wait(&self, log: &Path) -> Result<()> {
@@ -85,6 +105,16 @@ impl Postgres {
     /// The folder of its socket.
     pub fn socket(&self) -> &Path {
         &self.folder
+    }
+
+    /// Its socket, for those who pass connections on.
+    pub fn socket_file(&self) -> PathBuf {
+        self.folder.join(".s.PGSQL.5432")
+    }
+
+    /// URL of a database by way of a proxy before its socket.
+    pub fn url_by(name: &str, proxy: std::net::SocketAddr) -> String {
+        format!("postgres://{USER}@{proxy}/{name}?sslmode=disable")
     }
 
     /// Makes an empty database; gives its URL.

@@ -95,6 +95,11 @@ impl Serving {
         self.daemon.wait().await;
     }
 
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        self.daemon.signal(signal);
+    }
+
     /// Resident memory of it and its children now, bytes.
     pub fn rss(&self) -> Result<u64> {
         let mut sum = 0;

@@ -4,7 +4,6 @@ use serde_json::Value;
 use serde_json::json;
 
 use super::machine::Lasting;
-use super::machine::Machine;
 use super::machine::Override;
 use crate::qemu::BootFrom;
 use crate::qemu::Firmware;
@@ -53,63 +52,85 @@ pub fn collection(path: &str, name: &str, members: &[&str]) -> Value {
     })
 }
 
+/// A system as its BMC sees it.
+#[derive(Debug)]
+pub struct System<'a> {
+    /// Its path.
+    pub path: &'a str,
+    /// Path of the manager.
+    pub manager: &'a str,
+    /// Its name, which is its serial number too.
+    pub name: &'a str,
+    /// SMBIOS UUID.
+    pub uuid: String,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// Processors.
+    pub cpus: u32,
+    /// Whether it is on.
+    pub on: bool,
+    /// The boot override.
+    pub boot: Override,
+    /// What it boots with.
+    pub firmware: Firmware,
+}
+
 /// The system, with its power and boot override.
-pub async fn system(machine: &Machine) -> Value {
-    let spec = machine.spec();
-    let boot = machine.boot_override().await;
+pub fn system(system: &System<'_>) -> Value {
+    let path = system.path;
+    let id = path.rsplit('/').next();
     json!({
-        "@odata.id": SYSTEM,
+        "@odata.id": path,
         "@odata.type": "#ComputerSystem.v1_13_0.ComputerSystem",
-        "Id": "1",
-        "Name": spec.name,
-        "UUID": spec.uuid,
+        "Id": id,
+        "Name": system.name,
+        "UUID": system.uuid,
         "SystemType": "Physical",
         "Manufacturer": "QEMU",
         "Model": "q35",
-        "SerialNumber": spec.name,
-        "PowerState": if machine.is_on().await { "On" } else { "Off" },
+        "SerialNumber": system.name,
+        "PowerState": if system.on { "On" } else { "Off" },
         "Status": {"State": "Enabled", "Health": "OK"},
-        "MemorySummary": {"TotalSystemMemoryGiB": f64::from(spec.memory_mib) / 1024.0},
-        "ProcessorSummary": {"Count": spec.cpus},
+        "MemorySummary": {"TotalSystemMemoryGiB": f64::from(system.memory_mib) / 1024.0},
+        "ProcessorSummary": {"Count": system.cpus},
         "Boot": {
-            "BootSourceOverrideEnabled": lasting(boot.lasting),
-            "BootSourceOverrideTarget": target(boot),
+            "BootSourceOverrideEnabled": lasting(system.boot.lasting),
+            "BootSourceOverrideTarget": target(system.boot),
             "BootSourceOverrideTarget@Redfish.AllowableValues": ["None", "Pxe", "Hdd", "Cd"],
-            "BootSourceOverrideMode": mode(machine.firmware().await),
+            "BootSourceOverrideMode": mode(system.firmware),
             "BootSourceOverrideMode@Redfish.AllowableValues": ["UEFI", "Legacy"],
         },
-        "EthernetInterfaces": {"@odata.id": format!("{SYSTEM}/EthernetInterfaces")},
+        "EthernetInterfaces": {"@odata.id": format!("{path}/EthernetInterfaces")},
         "Actions": {"#ComputerSystem.Reset": {
-            "target": format!("{SYSTEM}/Actions/ComputerSystem.Reset"),
+            "target": format!("{path}/Actions/ComputerSystem.Reset"),
             "ResetType@Redfish.AllowableValues": RESETS,
         }},
         "Links": {
-            "ManagedBy": [{"@odata.id": MANAGER}],
+            "ManagedBy": [{"@odata.id": system.manager}],
             "Chassis": [{"@odata.id": "/redfish/v1/Chassis/1"}],
         },
     })
 }
 
-/// The manager, that is the BMC itself.
-pub fn manager() -> Value {
+/// The manager at `path`, that is the BMC itself, of the system at `system`.
+pub fn manager(path: &str, system: &str) -> Value {
     json!({
-        "@odata.id": MANAGER,
+        "@odata.id": path,
         "@odata.type": "#Manager.v1_10_0.Manager",
-        "Id": "1",
+        "Id": path.rsplit('/').next(),
         "Name": "BMC",
         "ManagerType": "BMC",
         "FirmwareVersion": env!("CARGO_PKG_VERSION"),
         "Status": {"State": "Enabled", "Health": "OK"},
-        "VirtualMedia": {"@odata.id": format!("{MANAGER}/VirtualMedia")},
-        "Links": {"ManagerForServers": [{"@odata.id": SYSTEM}]},
+        "VirtualMedia": {"@odata.id": format!("{path}/VirtualMedia")},
+        "Links": {"ManagerForServers": [{"@odata.id": system}]},
     })
 }
 
-/// The virtual CD drive.
-pub async fn virtual_cd(machine: &Machine) -> Value {
-    let media = machine.media().await;
-    let url = media.map(|media| media.url);
-    let path = format!("{MANAGER}/VirtualMedia/Cd");
+/// The virtual CD drive of the manager at `manager`, with the URL of the image
+/// in it.
+pub fn virtual_cd(manager: &str, url: Option<&str>) -> Value {
+    let path = format!("{manager}/VirtualMedia/Cd");
     json!({
         "@odata.id": path,
         "@odata.type": "#VirtualMedia.v1_3_0.VirtualMedia",
@@ -119,7 +140,7 @@ pub async fn virtual_cd(machine: &Machine) -> Value {
         "ConnectedVia": if url.is_some() { "URI" } else { "NotConnected" },
         "Inserted": url.is_some(),
         "WriteProtected": true,
-        "ImageName": url.as_deref().and_then(|url| url.rsplit('/').next()),
+        "ImageName": url.and_then(|url| url.rsplit('/').next()),
         "Image": url,
         "Actions": {
             "#VirtualMedia.InsertMedia": {
@@ -132,11 +153,10 @@ pub async fn virtual_cd(machine: &Machine) -> Value {
     })
 }
 
-/// The one NIC.
-pub fn nic(machine: &Machine) -> Value {
-    let mac = &machine.spec().mac;
+/// The one NIC of the system at `system`.
+pub fn nic(system: &str, mac: &str) -> Value {
     json!({
-        "@odata.id": format!("{SYSTEM}/EthernetInterfaces/1"),
+        "@odata.id": format!("{system}/EthernetInterfaces/1"),
         "@odata.type": "#EthernetInterface.v1_6_0.EthernetInterface",
         "Id": "1",
         "Name": "NIC 1",

@@ -76,7 +76,10 @@ pub fn router(service: Arc<Service>) -> Router {
             "/redfish/v1/Managers",
             get(list("/redfish/v1/Managers", "Manager", manager)),
         )
-        .route(manager, get(|| async { Json(resources::manager()) }))
+        .route(
+            manager,
+            get(|| async { Json(resources::manager(resources::MANAGER, resources::SYSTEM)) }),
+        )
         .route(
             &format!("{manager}/VirtualMedia"),
             get(list(
@@ -156,7 +159,19 @@ fn list(
 }
 
 async fn show_system(State(service): Bmc) -> Json<Value> {
-    Json(resources::system(&service.machine).await)
+    let machine = &service.machine;
+    let spec = machine.spec();
+    Json(resources::system(&resources::System {
+        path: resources::SYSTEM,
+        manager: resources::MANAGER,
+        name: &spec.name,
+        uuid: spec.uuid.to_string(),
+        memory_mib: spec.memory_mib,
+        cpus: spec.cpus,
+        on: machine.is_on().await,
+        boot: machine.boot_override().await,
+        firmware: machine.firmware().await,
+    }))
 }
 
 async fn patch_system(State(service): Bmc, Json(body): Json<Value>) -> Answer {
@@ -191,11 +206,15 @@ async fn reset(State(service): Bmc, Json(body): Json<Value>) -> Answer {
 }
 
 async fn show_nic(State(service): Bmc) -> Json<Value> {
-    Json(resources::nic(&service.machine))
+    Json(resources::nic(
+        resources::SYSTEM,
+        &service.machine.spec().mac,
+    ))
 }
 
 async fn show_media(State(service): Bmc) -> Json<Value> {
-    Json(resources::virtual_cd(&service.machine).await)
+    let url = service.machine.media().await.map(|media| media.url);
+    Json(resources::virtual_cd(resources::MANAGER, url.as_deref()))
 }
 
 async fn insert_media(State(service): Bmc, Json(body): Json<Value>) -> Answer {

@@ -1,18 +1,17 @@
-//! Simulated agents by the thousand: what a conductor sees of a machine that
-//! sits in its ramdisk, without the machine.
+//! Agents by the ten thousand, for measurements: what a conductor sees of a
+//! machine that sits in its ramdisk, without the machine. Those that do what a
+//! conductor asks are in [`crate::sim`].
 //!
 //! An [`Agent`] came to its token the real way: its node was created, managed
 //! and provided through the API, looked itself up, called in, and was given a
 //! cleaning step that runs for ever. [`commands`] is the side that conductors
 //! call back; [`join`] takes nodes through all of it, against our server or a
 //! real Ironic; [`copies`] multiplies such a node in a stopped server's
-//! database; [`beats`] keeps a fleet calling;
-//! [`deploying`] is one agent that goes through a whole deploy.
+//! database; [`beats`] keeps a fleet calling.
 
 pub mod beats;
 pub mod commands;
 pub mod copies;
-pub mod deploying;
 pub mod join;
 pub mod tls;
 

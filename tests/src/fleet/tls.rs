@@ -47,8 +47,13 @@ impl Listener {
 }
 
 async fn accept(listener: TcpListener, acceptor: TlsAcceptor, done: mpsc::Sender<Accepted>) {
-    while !done.is_closed() {
-        let Ok((stream, peer)) = listener.accept().await else {
+    loop {
+        // Without a server the port is given back at once.
+        let accepted = tokio::select! {
+            () = done.closed() => return,
+            accepted = listener.accept() => accepted,
+        };
+        let Ok((stream, peer)) = accepted else {
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };

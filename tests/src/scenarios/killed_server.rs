@@ -3,19 +3,21 @@
 use std::time::Duration;
 use std::time::Instant;
 
-use anyhow::Context as _;
 use anyhow::Result;
 use anyhow::bail;
 use anyhow::ensure;
-use reqwest::Method;
 use serde_json::Value;
-use serde_json::json;
 
 use super::Context;
 use crate::api::Api;
-use crate::bench::serving::Wrought;
-use crate::fleet::deploying::Deploying;
+use crate::kill::flows;
+use crate::kill::flows::Flow;
+use crate::kill::site::Site;
 use crate::paths::Paths;
+use crate::sim::Habits;
+use crate::sim::Machine;
+use crate::sim::Sim;
+use crate::sim::log::Verdict;
 
 /// How long the simulated agent writes.
 const WRITING: Duration = Duration::from_secs(6);
@@ -31,33 +33,47 @@ pub(super) async fn deploy(context: &mut Context) -> Result<()> {
     let work = tempfile::Builder::new()
         .prefix("killed-")
         .tempdir_in(&paths.runs)?;
-    let mut server = Wrought::new(&paths.binary("wrought")?, work.path(), false)?;
-    server.start().await?;
-    let api = server.api()?;
-    let node = available(&api).await?;
-    let mut agent = Deploying::start(WRITING).await?;
-    api.provision(&node, "active", json!({})).await?;
-    until(&api, &node, "the ramdisk's boot", |node| {
-        node["provision_state"] == "wait call-back"
-    })
-    .await?;
-    agent.call(&api, &node).await?;
+    let mut site = Site::serve(&paths.binary("wrought")?, work.path())?;
+    site.start().await?;
+    let api = site.api()?;
+    let sim = Sim::start()?;
+    sim.surround(&site.boots(), Some(site.ca()))?;
+    let takes = [("deploy.write_image".to_owned(), WRITING)];
+    let habits = Habits {
+        takes: takes.into(),
+        ..Habits::default()
+    };
+    let machine = sim.machine("killed", habits);
+    let info = sim.driver_info(&machine);
+    let node = flows::enrol(&api, machine.name(), info, machine.mac()).await?;
+    for (verb, state) in [("manage", "manageable"), ("provide", "available")] {
+        flows::go(&api, &node, verb).await?;
+        until(&api, &node, state, |node| {
+            node["provision_state"] == state && node["reservation"].is_null()
+        })
+        .await?;
+    }
+    Flow::Deploy.begin(&api, &node).await?;
     until(&api, &node, "write_image", |node| {
         node["provision_state"] == "wait call-back" && node["deploy_step"]["step"] == "write_image"
     })
     .await?;
 
+    let server = site.conductor("one")?;
     context
         .account
         .say("the agent writes; the server is killed");
     server.kill().await;
-    ensure!(!agent.has_written(), "the kill came too late");
+    ensure!(!has_written(&machine), "the kill came too late");
     server.start().await?;
     until(&api, &node, "tear_down_agent", |node| {
         node["deploy_step"]["step"] == "tear_down_agent"
     })
     .await?;
-    ensure!(agent.has_written(), "it went on before the image was there");
+    ensure!(
+        has_written(&machine),
+        "it went on before the image was there"
+    );
 
     context
         .account
@@ -65,7 +81,7 @@ pub(super) async fn deploy(context: &mut Context) -> Result<()> {
     server.kill().await;
     server.start().await?;
     let active = until(&api, &node, "active", |node| {
-        node["provision_state"] == "active"
+        node["provision_state"] == "active" && node["reservation"].is_null()
     })
     .await?;
     ensure!(active["last_error"].is_null(), "{}", active["last_error"]);
@@ -74,33 +90,29 @@ pub(super) async fn deploy(context: &mut Context) -> Result<()> {
         "{}",
         active["power_state"]
     );
-    ensure!(agent.is_off(), "the agent was never told to power off");
-    let writes = agent.writes();
+    let off = taken(&machine, "standby.power_off");
+    ensure!(!off.is_empty(), "the agent was never told to power off");
+    let writes = taken(&machine, "deploy.execute_deploy_step").len();
     ensure!(writes == 1, "the image was written {writes} times");
-    server.stop().await;
+    site.stop().await;
     Ok(())
 }
 
-/// A node without automated cleaning, on its way to be deployed.
-async fn available(api: &Api) -> Result<String> {
-    let node = json!({
-        "name": "killed", "driver": "fake-hardware", "automated_clean": false,
-        "deploy_interface": "direct", "boot_interface": "fake", "management_interface": "noop",
-        "instance_info": {
-            "image_source": "http://192.0.2.1/image.raw", "image_disk_format": "raw",
-            "image_os_hash_algo": "sha256", "image_os_hash_value": "0".repeat(64),
-        },
-    });
-    let node = api.call(Method::POST, "/v1/nodes", Some(&node)).await?;
-    let node = node["uuid"].as_str().context("a node without uuid")?;
-    for (verb, state) in [("manage", "manageable"), ("provide", "available")] {
-        api.provision(node, verb, json!({})).await?;
-        until(api, node, state, |node| {
-            node["provision_state"] == state && node["reservation"].is_null()
-        })
-        .await?;
-    }
-    Ok(node.to_owned())
+/// When the agent took commands of that name.
+fn taken(machine: &Machine, name: &str) -> Vec<jiff::Timestamp> {
+    let orders = machine.log().orders.into_iter();
+    orders
+        .filter(|order| order.name == name && order.verdict == Verdict::Taken)
+        .map(|order| order.at)
+        .collect()
+}
+
+fn has_written(machine: &Machine) -> bool {
+    let begun = taken(machine, "deploy.execute_deploy_step");
+    let lasted = begun
+        .first()
+        .map(|at| jiff::Timestamp::now().duration_since(*at));
+    lasted.is_some_and(|lasted| lasted.unsigned_abs() >= WRITING)
 }
 
 async fn until(api: &Api, node: &str, what: &str, come: impl Fn(&Value) -> bool) -> Result<Value> {

@@ -5,11 +5,13 @@ mod bad_input;
 mod context;
 mod demos;
 mod killed_server;
+mod kills;
 mod leftovers;
 mod machines;
 mod nothing;
 mod openstack;
 mod peers;
+mod real_agent;
 mod schemathesis;
 mod sushy;
 
@@ -73,6 +75,30 @@ pub const SCENARIOS: &[Scenario] = &[
         "the demo with Debian, then undeploy and deploy again"
     ),
     scenario!(
+        "kill_matrix",
+        kills::matrix,
+        90,
+        "a conductor killed at every boundary of the journal and restarted",
+        slow = true,
+        world = false
+    ),
+    scenario!(
+        "kill_matrix_take_over",
+        kills::take_over,
+        90,
+        "a conductor killed at every boundary; another one takes over",
+        slow = true,
+        world = false
+    ),
+    scenario!(
+        "kill_storm",
+        kills::storm,
+        30,
+        "300 deploys; conductors killed and stopped, the database cut off and restarted",
+        slow = true,
+        world = false
+    ),
+    scenario!(
         "sushy_emulator",
         sushy::deploy,
         30,
@@ -110,6 +136,13 @@ pub const SCENARIOS: &[Scenario] = &[
         "a real Ironic still says what was recorded of it",
         slow = true,
         world = false
+    ),
+    scenario!(
+        "real_agent",
+        real_agent::clean_and_deploy,
+        20,
+        "our conductor drives a real ironic-python-agent through clean and deploy",
+        slow = true
     ),
     scenario!(
         "peer_story",
@@ -191,6 +224,13 @@ pub const SCENARIOS: &[Scenario] = &[
         killed_server::deploy,
         5,
         "the server killed twice in a deploy; the node gets active",
+        world = false
+    ),
+    scenario!(
+        "kill_sample",
+        kills::sample,
+        10,
+        "a server killed at some boundaries of a deploy and a tear-down",
         world = false
     ),
     scenario!("_hold", leftovers::hold, 10, "a world that is up"),
