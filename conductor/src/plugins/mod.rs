@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::PoisonError;
 use std::sync::RwLock;
 
+use futures_util::future::join_all;
 use wrought_store::node::Node;
 use wrought_wire::step::Step;
 
@@ -51,20 +52,21 @@ impl Plugins {
     /// logged, once for each change of it.
     pub(crate) async fn refresh(&self, folder: &Path) {
         let mut seen = self.seen.lock().await;
-        let mut now = Seen::new();
-        let mut known: Vec<Arc<Plugin>> = Vec::new();
-        for (path, stamp) in files::list(folder).await {
+        // All at once: one that does not answer costs its time, not the others'.
+        let looks = files::list(folder).await.into_iter().map(|(path, stamp)| {
             let before = seen.remove(&path).filter(|(known, _)| *known == stamp);
-            let plugin = match before {
-                Some((_, plugin)) => plugin,
-                None => learn(&path, &stamp).await,
-            };
-            if let Some(plugin) = &plugin {
-                known.push(Arc::clone(plugin));
+            async move {
+                let plugin = match before {
+                    Some((_, plugin)) => plugin,
+                    None => learn(&path, &stamp).await,
+                };
+                (path, (stamp, plugin))
             }
-            now.insert(path, (stamp, plugin));
-        }
-        *seen = now;
+        });
+        let now: Vec<_> = join_all(looks.collect::<Vec<_>>()).await;
+        let known = now.iter().filter_map(|(_, (_, plugin))| plugin.clone());
+        let known: Vec<Arc<Plugin>> = known.collect();
+        *seen = now.into_iter().collect();
         let mut place = self.known.write().unwrap_or_else(PoisonError::into_inner);
         *place = Arc::new(known);
     }

@@ -232,6 +232,34 @@ async fn a_plugin_may_be_polled_and_a_crash_does_not_run_it_twice() {
 }
 
 #[tokio::test]
+async fn an_abort_waits_for_a_polled_step_that_must_not_be_cut_short() {
+    let rig = manageable(|_| {}).await;
+    let slow = POLLED.replace("\"seconds\": 1", "\"seconds\": 3");
+    write(&folder(&rig), json!({}), &[], &slow);
+    rig.clean(json!([
+        {"interface": "vendor", "step": "polish"},
+        {"interface": "vendor", "step": "log_passthrough"},
+    ]))
+    .await;
+    rig.reaches(S::CleanWait).await;
+    rig.ask(Verb::Abort).await;
+    let node = rig.reaches(S::CleanFail).await;
+    assert_eq!(
+        node.last_error.unwrap(),
+        "By request, the clean operation was aborted during or after the completion of step \
+         \"vendor.polish\""
+    );
+    assert_eq!(inputs(&rig).len(), 2, "it was polled to its end");
+    let told = rig.told().await;
+    assert!(
+        !told
+            .iter()
+            .any(|event| event.contains("log_passthrough (2")),
+        "{told:#?}"
+    );
+}
+
+#[tokio::test]
 async fn a_plugin_that_must_not_run_twice_fails_after_a_crash() {
     let mut rig = manageable(|_| {}).await;
     for (repeatable, runs) in [(false, 1), (true, 3)] {

@@ -288,3 +288,39 @@ async fn hardware_managers_that_never_stay_the_same_fail_the_list() {
     );
     assert_eq!(rig.machine.count("version mismatch"), 4);
 }
+
+#[tokio::test]
+async fn a_service_knows_the_reserved_steps_too() {
+    let rig = Rig::with("fake-hardware", |_| {}, |_| {}).await;
+    rig.make_available().await;
+    rig.ask(Verb::Active).await;
+    rig.reaches(S::Active).await;
+    let mut service = request(Verb::Service);
+    service.service_steps = Some(vec![
+        json!({"interface": "power", "step": "power_off"}),
+        json!({"interface": "vendor", "step": "hold"}),
+        json!({"interface": "vendor", "step": "wait", "args": {"seconds": 0.1}}),
+        json!({"interface": "vendor", "step": "log_passthrough"}),
+        json!({"interface": "power", "step": "power_on"}),
+    ]);
+    rig.service.provision(rig.node, service).await.unwrap();
+    let node = rig.reaches(S::ServiceHold).await;
+    assert_eq!(node.power_state, Some(PowerState::Off));
+    assert_eq!(node.service_step["step"], "hold");
+    rig.ask(Verb::Unhold).await;
+    let node = rig.reaches(S::Active).await;
+    assert_eq!(node.power_state, Some(PowerState::On));
+    assert_eq!(node.last_error, None);
+}
+
+#[tokio::test]
+async fn steps_are_left_out_of_the_history_where_that_is_set() {
+    let quiet = |config: &mut Config| config.conductor.record_step_flows_in_history = false;
+    let rig = Rig::with("fake-hardware", quiet, |_| {}).await;
+    rig.make_available().await;
+    let told = rig.told().await;
+    assert!(
+        !told.iter().any(|event| event.starts_with("Step ")),
+        "{told:#?}"
+    );
+}
