@@ -26,6 +26,7 @@ use crate::command::CommandFailure;
 use crate::command::NodeCache;
 use crate::command::Registry;
 use crate::command::Runner;
+use crate::ext::rescue;
 use crate::logging::Ring;
 use crate::net;
 use crate::net::source::NoSource;
@@ -95,6 +96,10 @@ pub async fn run(config: Config) -> Result<Goal, RunError> {
         is_init,
         ring,
     } = config;
+    if rescue::is_left_alone() {
+        info!("this machine was left to somebody who logs in: nothing is served");
+        return std::future::pending().await;
+    }
     let client = Arc::new(Client::new(&params)?);
     let (listener, port) = listen(&params).await?;
     let addresses = net::nic::lookup_addresses(&params);
@@ -159,17 +164,21 @@ pub async fn run(config: Config) -> Result<Goal, RunError> {
     let goal = agent.shutdown.wait().await;
     info!(
         "end: {}",
-        if goal == Goal::Reboot {
-            "restart"
-        } else {
-            "power off"
+        match goal {
+            Goal::Reboot => "restart",
+            Goal::PowerOff => "power off",
+            Goal::Stay => "the machine is its user's, nothing is served any more",
         }
     );
     tokio::time::sleep(LAST_WORDS).await;
     runner.cancel();
     beating.abort();
     serving.abort();
-    Ok(goal)
+    match goal {
+        // The system around us would only start us again.
+        Goal::Stay => std::future::pending().await,
+        Goal::Reboot | Goal::PowerOff => Ok(goal),
+    }
 }
 
 async fn listen(params: &Params) -> Result<(TcpListener, u16), RunError> {

@@ -9,6 +9,8 @@ pub enum Goal {
     Reboot,
     /// Switch off.
     PowerOff,
+    /// Nothing: it runs on without us, for somebody who logs in.
+    Stay,
 }
 
 /// Carries the wish for an end from any part of the agent to its main loop,

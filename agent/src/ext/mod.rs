@@ -1,6 +1,7 @@
 //! Commands that are not about disks.
 
 mod log;
+pub(crate) mod rescue;
 mod standby;
 mod system;
 mod tar;
@@ -16,9 +17,10 @@ pub(crate) fn archive(ring: &Ring) -> io::Result<Vec<u8>> {
     log::archive(ring)
 }
 
-/// Adds `standby`, `system`, `system_passthrough` and `log`.
+/// Adds `standby`, `system_passthrough`, `rescue` and `log`.
 pub fn register(registry: &mut Registry, ring: Arc<Ring>) {
     standby::register(registry);
     system::register(registry);
+    rescue::register(registry);
     log::register(registry, ring);
 }

@@ -18,11 +18,16 @@ pub fn end(goal: Goal) -> ! {
     let (text, mode) = match goal {
         Goal::Reboot => ("restarting the machine", RebootMode::RB_AUTOBOOT),
         Goal::PowerOff => ("switching the machine off", RebootMode::RB_POWER_OFF),
+        Goal::Stay => rest(),
     };
     info!("init: {text}");
     let result: nix::Result<Infallible> = reboot(mode);
     let Err(problem) = result;
     error!("init: {text} is not possible: {problem}; waiting for the BMC");
+    rest()
+}
+
+fn rest() -> ! {
     loop {
         std::thread::sleep(Duration::from_secs(3600));
     }
