@@ -188,8 +188,30 @@ pub(crate) async fn check_list(task: &mut Task, kind: Kind) -> Result<(), Error>
             ..twin.clone()
         };
     }
+    has_agent_to_its_end(task, kind, &steps)?;
     internal::set(&mut task.node, &kind.list_key(), &steps);
     internal::set(&mut task.node, "steps_validated", true);
+    Ok(())
+}
+
+/// Refuses a step of the agent behind the one that ends the agent: it would
+/// leave the machine in the ramdisk.
+fn has_agent_to_its_end(task: &Task, kind: Kind, steps: &[Step]) -> Result<(), Error> {
+    let ends = |step: &Step| step.interface == "deploy" && step.step == "tear_down_agent";
+    let Some(end) = steps.iter().position(ends) else {
+        return Ok(());
+    };
+    for step in &steps[end + 1..] {
+        if Place::of(&task.svc, &task.node, kind, step)?.is_agent() {
+            return Err(Error::Step(format!(
+                "{} step {} needs the agent, which deploy.tear_down_agent has ended before: \
+                 give it a priority above {}",
+                kind.as_str(),
+                name(step),
+                steps[end].priority
+            )));
+        }
+    }
     Ok(())
 }
 

@@ -115,6 +115,25 @@ async fn a_deploy_with_wrong_steps_is_refused_or_fails_by_name() {
 }
 
 #[tokio::test]
+async fn a_step_of_the_agent_behind_its_end_is_refused() {
+    let rig = Rig::new().await;
+    rig.make_available().await;
+    rig.set_image().await;
+    let mut deploy = request(Verb::Active);
+    deploy.deploy_steps = Some(vec![
+        json!({"interface": "deploy", "step": "inject_files", "priority": 25, "args": {}}),
+    ]);
+    rig.service.provision(rig.node, deploy).await.unwrap();
+    let node = rig.reaches(S::DeployFail).await;
+    assert_eq!(
+        node.last_error.unwrap(),
+        "deploy step deploy.inject_files needs the agent, which deploy.tear_down_agent has ended \
+         before: give it a priority above 40"
+    );
+    assert_eq!(rig.machine.count("run deploy.write_image"), 0);
+}
+
+#[tokio::test]
 async fn priorities_of_the_settings_order_and_switch_off() {
     let rig = manageable("redfish", |config| {
         let config = &mut config.conductor;
