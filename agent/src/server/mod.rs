@@ -124,6 +124,4 @@ async fn status(State(shared): State<Shared>) -> Response {
 }
 
 #[cfg(test)]
-mod peer;
-#[cfg(test)]
 mod tests;

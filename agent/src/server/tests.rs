@@ -1,5 +1,7 @@
 //! The shapes of ironic-python-agent's answers (wire captures of 13.0.0).
 
+mod peer;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -15,13 +15,13 @@ use tokio::sync::Notify;
 use tower::ServiceExt;
 use wrought_wire::secret::Secret;
 
-use super::Shared;
-use super::router;
 use crate::command::Agent;
 use crate::command::Mode;
 use crate::command::Registry;
 use crate::command::Runner;
 use crate::logging::Ring;
+use crate::server::Shared;
+use crate::server::router;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const HOST: &str = "127.0.0.1:9999";
@@ -205,9 +205,10 @@ fn unlike(
 
 #[tokio::test]
 async fn answers_are_shaped_like_the_real_agents() {
-    let exchanges: Vec<Exchange> = serde_json::from_str(include_str!("exchanges.json")).unwrap();
+    let exchanges: Vec<Exchange> =
+        serde_json::from_str(include_str!("peer/exchanges.json")).unwrap();
     let differences: BTreeMap<String, Difference> =
-        serde_json::from_str(include_str!("differences.json")).unwrap();
+        serde_json::from_str(include_str!("peer/differences.json")).unwrap();
     let mut server = Server::start();
     let mut odd = Vec::new();
     for exchange in &exchanges {
