@@ -29,6 +29,11 @@ pub struct Config {
     pub conductor: Conductor,
     /// What agents are told.
     pub agent: Agent,
+    /// Whether no other conductor uses the database, so that every node is
+    /// this one's; not in the file.
+    pub alone: bool,
+    /// Base URL where other processes call this conductor; none: nowhere.
+    pub rpc_url: Option<String>,
     /// Times of waiting and polling that tests shorten; not in the file.
     pub pace: Pace,
 }
@@ -44,6 +49,8 @@ impl Config {
             boot: Boot::default(),
             conductor: Conductor::default(),
             agent: Agent::default(),
+            alone: true,
+            rpc_url: None,
             pace: Pace::default(),
         }
     }
@@ -103,6 +110,20 @@ impl Default for Boot {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Conductor {
+    /// Group of nodes that this conductor is for, among several conductors; a
+    /// server on its own is for all groups. Compared in lower case.
+    pub group: String,
+    /// Seconds between two signs of life.
+    pub keepalive_interval: u64,
+    /// Seconds without one after which a conductor counts as dead and others
+    /// take over its nodes.
+    pub dead_after: u64,
+    /// Seconds between two looks for nodes to be taken over, beside those when
+    /// conductors come or go; 0: only then.
+    pub sync_local_state_interval: u64,
+    /// Seconds that running work may take to come to a point from which it can
+    /// be gone on with, when the conductor is told to end.
+    pub graceful_shutdown_timeout: u64,
     /// Seconds of an agent's silence after which a deploy fails; 0: never.
     pub deploy_callback_timeout: u64,
     /// The same for cleaning.
@@ -183,6 +204,11 @@ pub struct Conductor {
 impl Default for Conductor {
     fn default() -> Self {
         Self {
+            group: String::new(),
+            keepalive_interval: 10,
+            dead_after: 60,
+            sync_local_state_interval: 180,
+            graceful_shutdown_timeout: 60,
             deploy_callback_timeout: 1800,
             clean_callback_timeout: 1800,
             service_callback_timeout: 1800,
@@ -381,6 +407,9 @@ pub struct Pace {
     pub renew: Duration,
     /// How long an agent that was told to power off is waited for.
     pub agent_power_off: Duration,
+    /// How long a machine that was to boot from a conductor that is gone is
+    /// left alone after its start: it may have fetched all that it needs.
+    pub boot_patience: Duration,
     /// Silence of an agent's command port after which the agent counts as
     /// gone, while a step runs.
     pub agent_gone: Duration,
@@ -395,6 +424,7 @@ impl Default for Pace {
             lease: Duration::from_secs(60),
             renew: Duration::from_secs(10),
             agent_power_off: Duration::from_secs(30),
+            boot_patience: Duration::from_secs(180),
             agent_gone: Duration::from_secs(90),
         }
     }

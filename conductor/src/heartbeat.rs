@@ -124,6 +124,7 @@ pub(crate) async fn heartbeat(
     uuid: Uuid,
     beat: Heartbeat,
 ) -> Result<(), Error> {
+    svc.check_place(uuid).await?;
     let read = svc
         .store
         .glance::<Known>(uuid)
@@ -193,6 +194,7 @@ pub(crate) async fn lookup(svc: &Arc<Service>, uuid: Uuid) -> Result<Map<String,
     if !node.provision_state.allows_lookup() {
         return Err(missing());
     }
+    svc.check_mine(&node)?;
     let token = match internal::text(&node, internal::AGENT_TOKEN) {
         Some(_) => {
             tracing::info!(node = %uuid, "lookup of a node whose token was handed out");

@@ -6,6 +6,8 @@
 //!   deploying, cleaning and servicing, `plugins` the steps that operators bring.
 //! * [`drivers`] compose what a node's interfaces name; [`agent`] talks to the
 //!   ramdisk; [`boot`] serves what machines fetch while they boot it.
+//! * `membership` tells which nodes are this conductor's, `takeover` goes on
+//!   with those that were another's; `lease` and `line` are the lock.
 //! * `watch`, `heartbeat` and `periodic` notice what happens outside; `pacer`
 //!   and `stamps` keep that cheap with thousands of nodes; `startup` goes on
 //!   with what an earlier life left behind.
@@ -27,7 +29,10 @@ mod hardware;
 mod heartbeat;
 mod inspection;
 mod internal;
+mod lease;
+mod line;
 mod logs;
+mod membership;
 mod nodes;
 mod pacer;
 mod periodic;
@@ -41,6 +46,7 @@ mod service;
 mod stamps;
 mod startup;
 mod steps;
+mod takeover;
 mod task;
 mod token;
 mod validate;

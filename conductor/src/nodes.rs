@@ -43,7 +43,9 @@ pub(crate) async fn update(
     fields: Vec<String>,
     reset_interfaces: bool,
 ) -> Result<Node, Error> {
-    let mut task = Task::take(svc, wanted.uuid, svc.config.pace.lock_wait).await?;
+    // With a group or driver that is new, it comes to a conductor that has them.
+    svc.check_mine(&wanted)?;
+    let mut task = Task::take_any(svc, wanted.uuid, svc.config.pace.lock_wait).await?;
     let changed = if task.node.updated_at == wanted.updated_at {
         change(&svc.catalog, &task.node, &wanted, &fields, reset_interfaces)
     } else {
@@ -248,7 +250,7 @@ pub(crate) async fn destroy(svc: &Arc<Service>, uuid: Uuid) -> Result<(), Error>
         task.release().await;
         return Err(error);
     }
-    Offer::withdraw(svc, &mut task.node);
+    Offer::withdraw(&mut task.node);
     task.destroy().await
 }
 

@@ -90,6 +90,11 @@ impl Watches {
         least.max(Duration::from_secs(1) / POLLS * loops)
     }
 
+    /// Forgets all loops, which have been ended.
+    pub(crate) fn clear(&self) {
+        self.lock().clear();
+    }
+
     /// Makes the node's loop look now, if there is one.
     pub(crate) fn wake(&self, node: Uuid) {
         if let Some(watch) = self.lock().get(&node) {
@@ -151,6 +156,7 @@ async fn run(svc: Arc<Service>, node: Uuid, watch: Arc<Watch>) {
     // Somebody may have put the node into a wait state while this loop ended.
     if let Ok(Some(found)) = svc.store.node_by_uuid(node).await
         && is_watched(&found)
+        && svc.owns(&found)
     {
         svc.watch(node);
     }
@@ -199,7 +205,8 @@ async fn step(
             return Some(poll);
         }
     };
-    if !is_watched(&node) {
+    // Another conductor's node is watched there.
+    if !is_watched(&node) || !svc.owns(&node) {
         return None;
     }
     if node.reservation.is_some() {
@@ -373,7 +380,7 @@ async fn look(svc: &Arc<Service>, node: Uuid, work: Work) {
     };
     match Task::take(svc, node, svc.config.pace.lock_wait).await {
         Ok(task) => flows::run(task, work).await,
-        Err(Error::Locked { .. }) => {}
+        Err(Error::Locked { .. } | Error::NotMine { .. }) => {}
         Err(error) => tracing::warn!(node = %node, err = %chain(&error), "node not locked"),
     }
     drop(permit);

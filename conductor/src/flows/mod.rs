@@ -62,19 +62,21 @@ pub(crate) enum Work {
     RescueTimedOut,
     /// A failed operation left boot artefacts behind.
     PutAway,
+    /// The conductor that the machine was to boot from is gone.
+    BootAgain,
 }
 
 /// Does the work, or stops touching the node as soon as its lease is lost.
 /// Gives the lock back.
 pub(crate) async fn run(mut task: Task, work: Work) {
     let node = task.node.uuid;
-    let lost = task.lost();
-    let outcome = tokio::select! {
-        outcome = work_on(&mut task, work) => outcome,
-        () = lost => Err(Error::LeaseLost(node)),
-    };
+    let outcome = task.fence().guard(work_on(&mut task, work)).await;
     match outcome {
         Ok(()) => task.release().await,
+        Err(error @ Error::Ending(_)) => {
+            tracing::info!(node = %node, "{error}");
+            task.release().await;
+        }
         Err(error) if error.is_lease_lost() => {
             tracing::warn!(node = %node, work = ?work, "lease lost, work dropped");
         }
@@ -108,6 +110,7 @@ async fn work_on(task: &mut Task, work: Work) -> Result<(), Error> {
         Work::Rescue { gone } => rescue::look(task, gone).await,
         Work::RescueTimedOut => rescue::timed_out(task).await,
         Work::PutAway => abort::put_away(task).await,
+        Work::BootAgain => crate::takeover::boot_again(task).await,
     }
 }
 

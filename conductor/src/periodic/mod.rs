@@ -16,14 +16,11 @@ mod timeouts;
 #[cfg(test)]
 pub(crate) use timeouts::check as check_timeouts;
 
-/// Seconds between two signs of life of the conductor.
-const KEEPALIVE: u64 = 10;
 /// Seconds that a heartbeat waits at most to be written.
 const STAMPS: u64 = 1;
 
 #[derive(Debug, Clone, Copy)]
 enum Chore {
-    Keepalive,
     Stamps,
     Timeouts,
     Allocations,
@@ -33,7 +30,6 @@ enum Chore {
 /// Starts all of them.
 pub(crate) fn start(svc: &Arc<Service>) {
     let config = &svc.config.conductor;
-    every(svc, KEEPALIVE, Chore::Keepalive);
     every(svc, STAMPS, Chore::Stamps);
     every(svc, config.check_interval, Chore::Timeouts);
     every(svc, config.check_interval, Chore::Allocations);
@@ -45,7 +41,7 @@ fn every(svc: &Arc<Service>, seconds: u64, chore: Chore) {
         return;
     }
     let owner = Arc::clone(svc);
-    svc.spawn(async move {
+    svc.spawn_chore(async move {
         let mut ticks = tokio::time::interval(Duration::from_secs(seconds));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The first tick comes at once.
@@ -53,7 +49,6 @@ fn every(svc: &Arc<Service>, seconds: u64, chore: Chore) {
         loop {
             ticks.tick().await;
             match chore {
-                Chore::Keepalive => keepalive(&owner).await,
                 Chore::Stamps => stamps::flush(&owner).await,
                 Chore::Timeouts => timeouts::check(&owner).await,
                 Chore::Allocations => allocations(&owner).await,
@@ -68,11 +63,5 @@ fn every(svc: &Arc<Service>, seconds: u64, chore: Chore) {
 async fn allocations(svc: &Arc<Service>) {
     if let Err(error) = crate::allocations::take_up(svc).await {
         tracing::warn!(err = %chain(&error), "waiting allocations not looked for");
-    }
-}
-
-async fn keepalive(svc: &Arc<Service>) {
-    if let Err(error) = svc.store.touch_conductor(&svc.config.host).await {
-        tracing::warn!(err = %chain(&error), "no sign of life written");
     }
 }

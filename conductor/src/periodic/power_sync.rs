@@ -60,7 +60,8 @@ pub(crate) async fn run(svc: &Arc<Service>) {
     };
     let mut pages = Pages::of(svc, query);
     while let Some(nodes) = pages.next("power states not compared").await {
-        stream::iter(nodes.into_iter().filter(is_due))
+        let due = |node: &Node| svc.owns(node) && is_due(node);
+        stream::iter(nodes.into_iter().filter(due))
             .for_each_concurrent(AT_ONCE, async |node| {
                 if let Err(error) = one(svc, &node).await {
                     tracing::warn!(node = %node.uuid, err = %chain(&error), "power state not compared");
@@ -119,7 +120,7 @@ async fn differs(svc: &Arc<Service>, node: Uuid, found: PowerState) -> Result<()
         Err(Error::Locked { .. }) => return Ok(()),
         Err(error) => return Err(error),
     };
-    let outcome = put_right(&mut task, found).await;
+    let outcome = task.fence().guard(put_right(&mut task, found)).await;
     task.release().await;
     outcome
 }

@@ -7,6 +7,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use uuid::Uuid;
 use wrought_store::NodeQuery;
+use wrought_store::heartbeat::Waiting;
+use wrought_store::node::Node;
 use wrought_wire::state::ProvisionState;
 
 use crate::config;
@@ -33,7 +35,8 @@ pub(crate) async fn check(svc: &Arc<Service>) {
     };
     let mut pages = Pages::of(svc, query);
     while let Some(nodes) = pages.next("time-outs not checked").await {
-        for node in nodes.iter().filter(|node| node.reservation.is_none()) {
+        let free = |node: &&Node| node.reservation.is_none() && svc.owns(node);
+        for node in nodes.iter().filter(free) {
             if failure::has_leftovers(node) {
                 work(svc, node.uuid, node.provision_state, Work::PutAway).await;
             } else if machine::is_working(node.provision_state) {
@@ -57,7 +60,10 @@ async fn silent(svc: &Arc<Service>) {
         }
     };
     let now = Timestamp::now();
-    for node in waiting.iter().filter(|node| !node.reserved) {
+    let free = |node: &&Waiting| {
+        !node.reserved && svc.is_mine(&node.conductor_group, &node.driver, node.uuid)
+    };
+    for node in waiting.iter().filter(free) {
         let state = node.provision_state;
         let Some((ending, limit)) = ending(&svc.config.conductor, state) else {
             continue;

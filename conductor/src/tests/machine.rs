@@ -146,6 +146,10 @@ impl Machine {
             .count()
     }
 
+    pub(super) fn is_of(&self, node: Uuid) -> bool {
+        self.0.lock().unwrap().node == node
+    }
+
     pub(super) fn is_on(&self) -> bool {
         self.0.lock().unwrap().on
     }

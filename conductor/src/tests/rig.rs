@@ -20,6 +20,7 @@ use crate::CaIdentity;
 use crate::Config;
 use crate::Service;
 use crate::config::Pace;
+use crate::drivers::bmc::Bmcs;
 use crate::testing;
 
 pub(super) struct Rig {
@@ -78,6 +79,7 @@ impl Rig {
             lease: Duration::from_secs(3),
             renew: Duration::from_millis(300),
             agent_power_off: Duration::from_secs(5),
+            boot_patience: Duration::from_millis(500),
             agent_gone: Duration::from_millis(600),
         };
         settings(&mut config);
@@ -205,14 +207,18 @@ impl Rig {
 }
 
 async fn start(store: &Store, config: &Config, machine: &Machine) -> Arc<Service> {
+    let service = serve(store, config, Arc::new(machine.clone())).await;
+    machine.meets(Some(Arc::clone(&service)));
+    service
+}
+
+/// Starts a conductor.
+pub(super) async fn serve(store: &Store, config: &Config, bmcs: Arc<dyn Bmcs>) -> Arc<Service> {
     let ca = CaIdentity {
         ca_pem: "pem".to_owned(),
         ca_sha256_hex: "ab".repeat(32),
     };
-    let bmcs = Arc::new(machine.clone());
-    let service = Service::start_with(store.clone(), config.clone(), ca, bmcs)
+    Service::start_with(store.clone(), config.clone(), ca, bmcs)
         .await
-        .unwrap();
-    machine.meets(Some(Arc::clone(&service)));
-    service
+        .unwrap()
 }

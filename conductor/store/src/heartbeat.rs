@@ -10,7 +10,6 @@ use wrought_wire::state::ProvisionState;
 use crate::Error;
 use crate::Result;
 use crate::Store;
-use crate::codec;
 use crate::codec::Columns;
 use crate::packed;
 use crate::packed::Packed;
@@ -25,6 +24,10 @@ const CHUNK: usize = 400;
 pub struct Waiting {
     /// The node.
     pub uuid: Uuid,
+    /// Its hardware type.
+    pub driver: String,
+    /// Its group of conductors; lower case.
+    pub conductor_group: String,
     /// Its state.
     pub provision_state: ProvisionState,
     /// Whether it is in maintenance.
@@ -44,6 +47,8 @@ impl Waiting {
 
 const WAITING: &[&str] = &[
     "uuid",
+    "driver",
+    "conductor_group",
     "provision_state",
     "maintenance",
     "lock_expires_at",
@@ -53,12 +58,15 @@ const WAITING: &[&str] = &[
 
 impl Store {
     /// Notes when the agents of these nodes last called in, in one
-    /// transaction. A node that does not exist is no error.
-    pub async fn stamp_heartbeats(&self, stamps: Vec<(Uuid, Timestamp)>) -> Result<()> {
+    /// transaction; what is later there already stays. A node that does not
+    /// exist is no error.
+    pub async fn stamp_heartbeats(&self, mut stamps: Vec<(Uuid, Timestamp)>) -> Result<()> {
         if stamps.is_empty() {
             return Ok(());
         }
-        self.write(move |db| {
+        // In one order, so that two processes never wait for each other.
+        stamps.sort_unstable();
+        self.write_again(crate::nothing, move |db| {
             Box::pin(async move {
                 for chunk in stamps.chunks(CHUNK) {
                     let mut stamp = Select::new("WITH called (node, moment) AS (");
@@ -70,7 +78,9 @@ impl Store {
                     stamp.push(
                         ") INSERT INTO agent_heartbeats (node_uuid, at) SELECT node, moment FROM called \
                          WHERE EXISTS (SELECT 1 FROM nodes WHERE nodes.uuid = called.node) \
-                         ON CONFLICT (node_uuid) DO UPDATE SET at = excluded.at",
+                         ON CONFLICT (node_uuid) DO UPDATE SET at = CASE \
+                         WHEN excluded.at > agent_heartbeats.at THEN excluded.at \
+                         ELSE agent_heartbeats.at END",
                     );
                     stamp.execute(db).await?;
                 }
@@ -96,13 +106,14 @@ impl Store {
 
     /// All nodes in one of these states.
     pub async fn waiting_nodes(&self, states: &[ProvisionState]) -> Result<Vec<Waiting>> {
+        let clock = self.clock();
         let states: Vec<String> = states
             .iter()
             .map(|state| state.as_str().to_owned())
             .collect();
         self.read(move |db| {
             Box::pin(async move {
-                let now = codec::now();
+                let now = clock.now();
                 let mut select = Select::new(format!(
                     "SELECT string_agg(line, '') FROM (SELECT {} AS line FROM nodes \
                      LEFT JOIN agent_heartbeats ON node_uuid = uuid WHERE 1 = 1",
@@ -117,6 +128,8 @@ impl Store {
                 while !column.is_empty() {
                     waiting.push(Waiting {
                         uuid: column.parse()?,
+                        driver: column.text()?.to_owned(),
+                        conductor_group: column.text()?.to_owned(),
                         provision_state: column.parse()?,
                         maintenance: column.text()? != "0",
                         reserved: column.maybe_time()?.is_some_and(|expiry| expiry > now),
