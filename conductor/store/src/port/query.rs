@@ -51,7 +51,6 @@ impl Store {
         if addresses.is_empty() {
             return Ok(None);
         }
-        let clock = self.clock();
         self.read(move |db| {
             Box::pin(async move {
                 let mut select = Select::new("SELECT DISTINCT node_uuid FROM ports WHERE 1 = 1");
@@ -64,7 +63,7 @@ impl Store {
                     .collect::<Result<Vec<Uuid>>>()?;
                 match nodes.as_slice() {
                     [] => Ok(None),
-                    [node] => crate::node::find(db, "uuid", node.to_string(), clock.now()).await,
+                    [node] => crate::node::find(db, "uuid", node.to_string()).await,
                     _ => Err(Error::AmbiguousAddresses { addresses, nodes }),
                 }
             })
