@@ -82,7 +82,8 @@ impl Boot for Ipxe {
     }
 
     async fn clean_up_ramdisk(&self, task: &mut Task) -> Result<(), Error> {
-        Offer::withdraw(&mut task.node);
+        let svc = std::sync::Arc::clone(&task.svc);
+        Offer::withdraw(&svc, &mut task.node);
         Ok(())
     }
 

@@ -80,10 +80,6 @@ pub(super) async fn call(
         deed::spawn(&own, task, Deed::Vendor(method, call.parameters), permit);
         return Ok(None);
     }
-    let outcome = async {
-        task.confirm().await?;
-        vendor.call(svc, &task.node, method, &call.parameters).await
-    };
-    let outcome = task.fence().guard(outcome).await;
+    let outcome = vendor.call(svc, &task.node, method, &call.parameters).await;
     done(task, outcome.map(Some)).await
 }

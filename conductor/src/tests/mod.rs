@@ -1,27 +1,30 @@
 //! Whole flows against doubles: a machine with its BMC, and an agent that
 //! speaks the real protocol.
 
+mod admission;
 mod adopt;
 mod agent;
 mod allocations;
 mod artefacts;
 mod crash;
-mod fleet;
+mod fast_track;
 mod hardware;
 mod heartbeats;
 mod inspection;
 mod lease;
 mod life;
+mod locking;
 mod lost_agent;
 mod machine;
-mod many;
+mod maintenance;
+mod periodic;
 mod pinned;
 mod ramdisk_logs;
 mod records;
 mod relatives;
 mod requests;
 mod rescue;
-mod rig;
+pub(crate) mod rig;
 mod service;
 mod step_lists;
 mod step_plugins;

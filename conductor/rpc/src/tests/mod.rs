@@ -1,6 +1,0 @@
-//! Both ends together.
-
-mod protocol;
-mod routing;
-mod secrets;
-mod transport;
