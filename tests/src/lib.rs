@@ -6,7 +6,6 @@
 
 pub mod accel;
 pub mod account;
-pub mod apart;
 pub mod api;
 pub mod bench;
 pub mod bmc;

@@ -78,23 +78,16 @@ pub(crate) fn main(args: &[String]) -> Result<()> {
     if extent == Extent::All && filter.is_none_or(|filter| filter == "postgresql") {
         stages.stage("postgresql", || {
             run(cargo().args(["build", "--quiet", "-p", "wrought-tests"]))?;
-            for (package, tests) in [
-                ("wrought-store", ""),
-                ("wrought-conductor", "tests::many::"),
-            ] {
-                harness::start(&[
-                    "postgres",
-                    "--variable=WROUGHT_STORE_TEST_POSTGRES",
-                    "cargo",
-                    "test",
-                    "--quiet",
-                    "-p",
-                    package,
-                    "--lib",
-                    tests,
-                ])?;
-            }
-            Ok(())
+            harness::start(&[
+                "postgres",
+                "--variable=WROUGHT_STORE_TEST_POSTGRES",
+                "cargo",
+                "test",
+                "--quiet",
+                "-p",
+                "wrought-store",
+                "--lib",
+            ])
         })?;
     }
     if extent == Extent::All && filter.is_none_or(|filter| filter == "fuzz") {
