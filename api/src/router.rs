@@ -18,7 +18,6 @@ use crate::health;
 use crate::heartbeat;
 use crate::inspection_rules;
 use crate::lookup;
-use crate::metrics;
 use crate::nodes;
 use crate::openapi;
 use crate::portgroups;
@@ -46,7 +45,6 @@ pub(crate) fn routes() -> Routes {
     Routes::new()
         .merge(root::router())
         .merge(health::router())
-        .merge(metrics::router())
         .merge(nodes::router())
         .merge(ports::router())
         .merge(chassis::router())

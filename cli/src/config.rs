@@ -1,4 +1,10 @@
-//! Settings of `wrought serve`: the TOML file, overridden by the command line.
+//! Settings of `wrought serve`, `wrought api` and `wrought conductor`: the TOML
+//! file, overridden by the command line. One file will do for all three.
+
+pub(crate) mod options;
+
+#[cfg(test)]
+mod tests;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -7,43 +13,45 @@ use std::str::FromStr;
 
 use anyhow::Context;
 use anyhow::Result;
-use clap::Args;
 use serde::Deserialize;
 use wrought_api::Network;
 
+use self::options::Options;
 use crate::private;
 
 /// The largest configuration file that is read.
 const FILE_LIMIT: u64 = 1024 * 1024;
 
-/// `wrought serve`: the server
-#[derive(Debug, Default, Args)]
-pub(crate) struct Options {
-    /// Configuration file (TOML)
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Folder for database, CA and passwords [default: /var/lib/wrought]
-    #[arg(long, value_name = "DIR")]
-    state_dir: Option<PathBuf>,
-    /// Where the API listens [default: 0.0.0.0:6385]
-    #[arg(long, value_name = "ADDR:PORT")]
-    listen: Option<SocketAddr>,
-    /// Serve the API as plain HTTP instead of HTTPS
-    #[arg(long)]
-    http: bool,
-    /// Where boot artefacts are served as plain HTTP [default: off]
-    #[arg(long, value_name = "ADDR:PORT")]
-    boot_listen: Option<SocketAddr>,
-    /// Who may use the API: `none`, or `basic:FILE` with FILE in htpasswd form
-    /// (bcrypt) [default: basic, with a password made at the first start]
-    #[arg(long, value_name = "none|basic:FILE")]
-    auth: Option<AuthChoice>,
-    /// Database [default: sqlite: wrought.db in the state folder]
-    #[arg(long, value_name = "URL")]
-    database: Option<String>,
-    /// Folder of the CA [default: ca in the state folder]
-    #[arg(long, value_name = "DIR")]
-    ca_dir: Option<PathBuf>,
+/// Which parts a process has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Both in one, with a database of its own.
+    Serve,
+    /// The API, which calls conductors.
+    Api,
+    /// A conductor, which the API calls.
+    Conductor,
+}
+
+impl Form {
+    /// Whether it has the API.
+    pub(crate) fn has_api(self) -> bool {
+        self != Self::Conductor
+    }
+
+    /// Whether it has a conductor.
+    pub(crate) fn has_conductor(self) -> bool {
+        self != Self::Api
+    }
+
+    /// The command, which is also the name of a process's own folder.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Serve => "serve",
+            Self::Api => "api",
+            Self::Conductor => "conductor",
+        }
+    }
 }
 
 /// The file as it is written; every key is optional.
@@ -60,6 +68,7 @@ struct File {
     public_endpoint: Option<String>,
     trusted_proxies: Vec<String>,
     ramdisk: Ramdisk,
+    rpc: Rpc,
     drivers: wrought_conductor::config::Drivers,
     boot: wrought_conductor::config::Boot,
     conductor: wrought_conductor::config::Conductor,
@@ -86,6 +95,29 @@ impl Default for Ramdisk {
             enabled: true,
             listen: None,
             url: None,
+        }
+    }
+}
+
+/// How the API calls conductors of other processes.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Rpc {
+    /// Where a conductor listens for calls.
+    pub(crate) listen: SocketAddr,
+    /// The URL that the API reaches it by; without it the address that it
+    /// listens on, or its host name where that is a wildcard.
+    pub(crate) url: Option<String>,
+    /// Seconds that a call may take.
+    pub(crate) timeout: u64,
+}
+
+impl Default for Rpc {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([0, 0, 0, 0], 8089)),
+            url: None,
+            timeout: 60,
         }
     }
 }
@@ -128,6 +160,7 @@ impl TryFrom<String> for AuthChoice {
 /// All that is decided before anything is opened.
 #[derive(Debug)]
 pub(crate) struct Settings {
+    pub(crate) form: Form,
     pub(crate) state_dir: PathBuf,
     pub(crate) listen: SocketAddr,
     pub(crate) http: bool,
@@ -138,6 +171,7 @@ pub(crate) struct Settings {
     pub(crate) public_endpoint: Option<String>,
     pub(crate) trusted_proxies: Vec<Network>,
     pub(crate) ramdisk: Ramdisk,
+    pub(crate) rpc: Rpc,
     pub(crate) drivers: wrought_conductor::config::Drivers,
     pub(crate) boot: wrought_conductor::config::Boot,
     pub(crate) conductor: wrought_conductor::config::Conductor,
@@ -147,33 +181,42 @@ pub(crate) struct Settings {
 impl Settings {
     /// Reads the file, puts the command line over it, fills the defaults and
     /// refuses what would be unsafe.
-    pub(crate) fn load(options: Options) -> Result<Self> {
-        let file = match &options.config {
+    pub(crate) fn load(form: Form, options: impl Into<Options>) -> Result<Self> {
+        let Options {
+            common,
+            front,
+            back,
+            calls,
+        } = options.into();
+        let file = match &common.config {
             Some(path) => read(path)?,
             None => File::default(),
         };
-        let state_dir = options
+        let state_dir = common
             .state_dir
             .or(file.state_dir)
             .unwrap_or_else(|| PathBuf::from("/var/lib/wrought"));
         let mut boot = file.boot;
-        boot.listen = options.boot_listen.or(boot.listen);
-        let host = match file.host {
+        boot.listen = back.boot_listen.or(boot.listen);
+        let mut rpc = file.rpc;
+        rpc.listen = calls.rpc_listen.unwrap_or(rpc.listen);
+        let host = match calls.host.or(file.host) {
             Some(host) => host,
             None => own_host_name()?,
         };
         let settings = Self {
-            listen: options
+            form,
+            listen: front
                 .listen
                 .or(file.listen)
                 .unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 6385))),
-            http: options.http || file.http.unwrap_or(false),
-            auth: options.auth.or(file.auth).unwrap_or(AuthChoice::Generated),
-            database: options
+            http: front.http || file.http.unwrap_or(false),
+            auth: front.auth.or(file.auth).unwrap_or(AuthChoice::Generated),
+            database: common
                 .database
                 .or(file.database)
                 .unwrap_or_else(|| format!("sqlite:{}", state_dir.join("wrought.db").display())),
-            ca_dir: options
+            ca_dir: common
                 .ca_dir
                 .or(file.ca_dir)
                 .unwrap_or_else(|| state_dir.join("ca")),
@@ -182,6 +225,7 @@ impl Settings {
             public_endpoint: file.public_endpoint,
             trusted_proxies: networks(&file.trusted_proxies)?,
             ramdisk: file.ramdisk,
+            rpc,
             drivers: file.drivers,
             boot,
             conductor: file.conductor,
@@ -191,38 +235,42 @@ impl Settings {
         Ok(settings)
     }
 
+    /// Folder of this process alone: the API and a conductor beside it share
+    /// the state folder.
+    pub(crate) fn own_dir(&self) -> PathBuf {
+        match self.form {
+            Form::Serve => self.state_dir.clone(),
+            form => self.state_dir.join(form.name()),
+        }
+    }
+
+    /// How the API is spoken to.
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.http { "http" } else { "https" }
+    }
+
     fn check(&self) -> Result<()> {
+        let name = self.form.name();
         anyhow::ensure!(
-            !self.http || self.auth == AuthChoice::None || self.listen.ip().is_loopback(),
-            "basic authentication over plain HTTP would send passwords in the clear from {}: \
-             leave out --http, or listen on a loopback address, or use --auth none",
-            self.listen
-        );
-        let told = match self.ramdisk.listen {
-            Some(listen) => !listen.ip().is_unspecified(),
-            None => self.public_endpoint.is_some() || !self.listen.ip().is_unspecified(),
-        };
-        anyhow::ensure!(
-            self.boot.listen.is_none() || self.ramdisk.url.is_some() || told,
-            "machines that boot from the network must be told where the API is: set \
-             public_endpoint (or url in [ramdisk]) in the configuration, or listen on one address \
-             instead of {}",
-            self.ramdisk.listen.unwrap_or(self.listen)
+            self.form == Form::Serve || !self.database.starts_with("sqlite:"),
+            "`wrought {name}` shares its database with other processes, and an SQLite database \
+             serves one: give --database postgres://USER:PASSWORD@HOST/DATABASE, or run `wrought \
+             serve`, which is API and conductor in one"
         );
         anyhow::ensure!(
-            self.ramdisk.enabled || self.ramdisk.listen.is_none(),
-            "[ramdisk] is not enabled, so that listen has no use there: leave one of them out"
+            self.rpc.timeout > 0,
+            "timeout of [rpc] is 0 seconds: no call could be answered"
         );
-        if let (Some(listen), None) = (self.boot.listen, &self.boot.url) {
-            anyhow::ensure!(
-                !listen.ip().is_unspecified(),
-                "machines must be told where their boot artefacts are: set url in [boot], or \
-                 serve them on one address instead of {listen}"
-            );
+        if self.form.has_api() {
+            self.check_front()?;
+        }
+        if self.form.has_conductor() {
+            self.check_back()?;
         }
         let urls = [
             ("public_endpoint", &self.public_endpoint),
             ("url of [ramdisk]", &self.ramdisk.url),
+            ("url of [rpc]", &self.rpc.url),
         ];
         for (name, url) in urls {
             let Some(url) = url else { continue };
@@ -234,6 +282,54 @@ impl Settings {
                 "{name} {url:?} is no URL such as https://192.0.2.1:6385"
             );
         }
+        Ok(())
+    }
+
+    fn check_front(&self) -> Result<()> {
+        anyhow::ensure!(
+            !self.http || self.auth == AuthChoice::None || self.listen.ip().is_loopback(),
+            "basic authentication over plain HTTP would send passwords in the clear from {}: \
+             leave out --http, or listen on a loopback address, or use --auth none",
+            self.listen
+        );
+        anyhow::ensure!(
+            self.ramdisk.enabled || self.ramdisk.listen.is_none(),
+            "[ramdisk] is not enabled, so that listen has no use there: leave one of them out"
+        );
+        Ok(())
+    }
+
+    fn check_back(&self) -> Result<()> {
+        // A conductor alone does not know where the API listens.
+        let listens = match self.form {
+            Form::Serve => Some(self.ramdisk.listen.unwrap_or(self.listen)),
+            _ => None,
+        };
+        let told = listens.is_some_and(|listen| !listen.ip().is_unspecified())
+            || self.ramdisk.url.is_some()
+            || (self.public_endpoint.is_some() && self.ramdisk.listen.is_none());
+        anyhow::ensure!(
+            self.boot.listen.is_none() || told,
+            "machines that boot from the network must be told where the API is: set \
+             public_endpoint (or url in [ramdisk]) in the configuration{}",
+            match listens {
+                Some(listen) => format!(", or listen on one address instead of {listen}"),
+                None => String::new(),
+            }
+        );
+        if let (Some(listen), None) = (self.boot.listen, &self.boot.url) {
+            anyhow::ensure!(
+                !listen.ip().is_unspecified(),
+                "machines must be told where their boot artefacts are: set url in [boot], or \
+                 serve them on one address instead of {listen}"
+            );
+        }
+        let https = |url: &String| url.starts_with("https://");
+        anyhow::ensure!(
+            self.rpc.url.as_ref().is_none_or(https),
+            "url of [rpc] must begin with https://: API and conductors know each other by their \
+             certificates"
+        );
         Ok(())
     }
 }
@@ -257,135 +353,4 @@ fn own_host_name() -> Result<String> {
     let name = nix::unistd::gethostname().context("asking for the host name")?;
     let name = name.into_string().ok().filter(|name| !name.is_empty());
     name.context("the host has no name that is text: set host in the configuration")
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::AuthChoice;
-    use super::Options;
-    use super::Settings;
-
-    fn load(text: &str, options: Options) -> anyhow::Result<Settings> {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("wrought.toml");
-        std::fs::write(&path, text).unwrap();
-        Settings::load(Options {
-            config: Some(path),
-            ..options
-        })
-    }
-
-    #[test]
-    fn nothing_set_is_safe() {
-        let settings = Settings::load(Options::default()).unwrap();
-        assert_eq!(settings.listen.to_string(), "0.0.0.0:6385");
-        assert!(!settings.http);
-        assert_eq!(settings.auth, AuthChoice::Generated);
-        assert_eq!(settings.database, "sqlite:/var/lib/wrought/wrought.db");
-        assert_eq!(settings.ca_dir, Path::new("/var/lib/wrought/ca"));
-        assert_eq!(settings.boot.listen, None);
-        assert!(!settings.host.is_empty());
-    }
-
-    #[test]
-    fn the_command_line_overrides_the_file() {
-        let text = "state_dir = \"/a\"\nlisten = \"127.0.0.1:1\"\nauth = \"basic:/f\"\nhost = \"h\"\n\
-                    [boot]\nlisten = \"192.0.2.1:80\"\nextra_kernel_params = \"x=y\"\n\
-                    [conductor]\nworkers = 3\n[agent]\nheartbeat_interval = 5\n";
-        let settings = load(text, Options::default()).unwrap();
-        assert_eq!(settings.auth, AuthChoice::Basic("/f".into()));
-        assert_eq!(settings.database, "sqlite:/a/wrought.db");
-        assert_eq!(
-            (settings.host.as_str(), settings.conductor.workers),
-            ("h", 3)
-        );
-        assert_eq!(settings.agent.heartbeat_interval, 5);
-        let options = Options {
-            state_dir: Some("/b".into()),
-            listen: Some("127.0.0.1:2".parse().unwrap()),
-            boot_listen: Some("127.0.0.1:3".parse().unwrap()),
-            auth: Some(AuthChoice::None),
-            http: true,
-            ..Options::default()
-        };
-        let settings = load(text, options).unwrap();
-        assert_eq!(settings.ca_dir, Path::new("/b/ca"));
-        assert_eq!(settings.listen.port(), 2);
-        assert_eq!(settings.boot.listen.map(|listen| listen.port()), Some(3));
-        assert_eq!(settings.boot.extra_kernel_params, "x=y");
-        assert!(settings.http);
-    }
-
-    #[test]
-    fn ramdisks_may_have_a_door_of_their_own() {
-        assert!(Settings::load(Options::default()).unwrap().ramdisk.enabled);
-        let text = "trusted_proxies = [\"192.0.2.0/24\"]\n[boot]\nlisten = \"192.0.2.1:80\"\n\
-                    [ramdisk]\nlisten = \"192.0.2.1:6386\"\n";
-        let settings = load(text, Options::default()).unwrap();
-        assert_eq!(
-            settings.ramdisk.listen.map(|listen| listen.port()),
-            Some(6386)
-        );
-        assert_eq!(settings.trusted_proxies.len(), 1);
-        let text = text.replace("listen = \"192.0.2.1:6386\"", "listen = \"0.0.0.0:6386\"");
-        let error = load(&text, Options::default()).unwrap_err().to_string();
-        assert!(error.contains("[ramdisk]"), "{error}");
-    }
-
-    #[test]
-    fn errors_name_file_and_key() {
-        for (text, key) in [
-            ("lissten = \"x\"", "lissten"),
-            ("[conductor]\nworker = 3", "worker"),
-            ("auth = \"digest\"", "auth"),
-            ("listen = \"localhost\"", "listen"),
-            ("public_endpoint = \"192.0.2.1\"", "public_endpoint"),
-            ("[ramdisk]\nurl = \"192.0.2.1\"", "[ramdisk]"),
-            (
-                "[ramdisk]\nlisten = \"192.0.2.1:1\"\nenabled = false",
-                "[ramdisk]",
-            ),
-            ("trusted_proxies = [\"192.0.2.0/40\"]", "trusted_proxies"),
-        ] {
-            let error = format!("{:#}", load(text, Options::default()).unwrap_err());
-            assert!(error.contains(key), "{error}");
-            assert!(
-                error.contains("wrought.toml")
-                    || ["public_endpoint", "[ramdisk]", "trusted_proxies"].contains(&key),
-                "{error}"
-            );
-        }
-    }
-
-    #[test]
-    fn unsafe_or_useless_settings_are_refused() {
-        let listen = |text: &str| Some(text.parse().unwrap());
-        let clear = Options {
-            http: true,
-            ..Options::default()
-        };
-        let error = Settings::load(clear).unwrap_err().to_string();
-        assert!(error.contains("passwords in the clear"), "{error}");
-        let here = Options {
-            http: true,
-            listen: listen("127.0.0.1:1"),
-            ..Options::default()
-        };
-        Settings::load(here).unwrap();
-        let boot = Options {
-            boot_listen: listen("192.0.2.1:80"),
-            ..Options::default()
-        };
-        let error = Settings::load(boot).unwrap_err().to_string();
-        assert!(error.contains("public_endpoint"), "{error}");
-        let any = Options {
-            listen: listen("192.0.2.1:1"),
-            boot_listen: listen("0.0.0.0:80"),
-            ..Options::default()
-        };
-        let error = Settings::load(any).unwrap_err().to_string();
-        assert!(error.contains("set url in [boot]"), "{error}");
-    }
 }

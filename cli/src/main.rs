@@ -1,5 +1,6 @@
 //! The server and operator binary: `wrought serve` runs API and conductor in
-//! one process, `wrought ca` keeps the installation's certificates, `wrought
+//! one process, `wrought api` and `wrought conductor` run them apart, `wrought
+//! ca` keeps the installation's certificates, `wrought
 //! node` and `wrought port` speak the HTTP API.
 
 mod ca;
@@ -21,7 +22,8 @@ use tracing_subscriber::EnvFilter;
 
 use crate::client::Client;
 use crate::client::Environment;
-use crate::exit::Failure;
+use crate::config::Form;
+use crate::config::options;
 use crate::exit::Kind;
 use crate::exit::OrExit;
 use crate::exit::Outcome;
@@ -42,13 +44,11 @@ struct Line {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the server: API and conductor in one process
-    Serve(config::Options),
-    /// Run the API alone (not built yet)
-    #[command(hide = true)]
-    Api(Unbuilt),
-    /// Run a conductor alone (not built yet)
-    #[command(hide = true)]
-    Conductor(Unbuilt),
+    Serve(options::Serve),
+    /// Run the API alone: conductors of the same database do the work
+    Api(options::Api),
+    /// Run a conductor alone, beside others of the same database
+    Conductor(options::Conductor),
     /// Make the installation's CA and issue certificates
     Ca(ca::Command),
     /// Operate nodes
@@ -64,13 +64,6 @@ struct Remote<C: Args> {
     options: client::Options,
     #[command(flatten)]
     command: C,
-}
-
-/// Whatever a part that is not built yet would take.
-#[derive(Debug, Args)]
-struct Unbuilt {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    _rest: Vec<String>,
 }
 
 fn main() -> ExitCode {
@@ -92,15 +85,9 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Outcome {
     install_crypto();
     match command {
-        Command::Serve(options) => {
-            log("info");
-            let settings = config::Settings::load(options).or_exit(Kind::Usage)?;
-            runtime(tokio::runtime::Builder::new_multi_thread())?.block_on(serve::run(settings))
-        }
-        Command::Api(_) | Command::Conductor(_) => Err(Failure::new(
-            Kind::Unavailable,
-            "API and conductor as processes of their own are not built yet: use `wrought serve`",
-        )),
+        Command::Serve(options) => serve(Form::Serve, options),
+        Command::Api(options) => serve(Form::Api, options),
+        Command::Conductor(options) => serve(Form::Conductor, options),
         Command::Ca(command) => {
             log("warn");
             ca::run(command)
@@ -112,6 +99,13 @@ fn run(command: Command) -> Outcome {
             remote.run(async |command, client, json| port::run(command, &client, json).await)
         }
     }
+}
+
+/// Runs a server of that form.
+fn serve(form: Form, options: impl Into<options::Options>) -> Outcome {
+    log("info");
+    let settings = config::Settings::load(form, options).or_exit(Kind::Usage)?;
+    runtime(tokio::runtime::Builder::new_multi_thread())?.block_on(serve::run(settings))
 }
 
 impl<C: Args> Remote<C> {

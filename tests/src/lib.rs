@@ -6,6 +6,7 @@
 
 pub mod accel;
 pub mod account;
+pub mod apart;
 pub mod api;
 pub mod bench;
 pub mod bmc;

@@ -78,16 +78,23 @@ pub(crate) fn main(args: &[String]) -> Result<()> {
     if extent == Extent::All && filter.is_none_or(|filter| filter == "postgresql") {
         stages.stage("postgresql", || {
             run(cargo().args(["build", "--quiet", "-p", "wrought-tests"]))?;
-            harness::start(&[
-                "postgres",
-                "--variable=WROUGHT_STORE_TEST_POSTGRES",
-                "cargo",
-                "test",
-                "--quiet",
-                "-p",
-                "wrought-store",
-                "--lib",
-            ])
+            for (package, tests) in [
+                ("wrought-store", ""),
+                ("wrought-conductor", "tests::many::"),
+            ] {
+                harness::start(&[
+                    "postgres",
+                    "--variable=WROUGHT_STORE_TEST_POSTGRES",
+                    "cargo",
+                    "test",
+                    "--quiet",
+                    "-p",
+                    package,
+                    "--lib",
+                    tests,
+                ])?;
+            }
+            Ok(())
         })?;
     }
     if extent == Extent::All && filter.is_none_or(|filter| filter == "fuzz") {

@@ -15,7 +15,6 @@ use wrought_store::NodeQuery;
 use wrought_wire::state::ProvisionState;
 
 use super::fields;
-use super::queue;
 use super::render;
 use super::render::Renderer;
 use crate::ApiState;
@@ -196,11 +195,10 @@ async fn full(
 ) -> Result<Response> {
     let paging = Paging::read(query)?;
     check_chassis(state, query).await?;
-    let mut nodes = state
+    let nodes = state
         .store
         .list_nodes(&node_query(query, context, &paging, place)?)
         .await?;
-    queue::places(state, &mut nodes).await?;
     // Which conductor has a node is not in the database, so that filter comes
     // after the page is cut and may leave it short.
     let wanted = query.text("conductor");

@@ -16,7 +16,6 @@ mod maintenance;
 mod management;
 mod names;
 mod provision;
-mod queue;
 mod raid;
 mod render;
 mod show;

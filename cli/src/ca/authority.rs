@@ -153,6 +153,11 @@ impl Authority {
     }
 }
 
+/// Whether a folder has a CA, or at least its certificate.
+pub(crate) fn is_in(folder: &Path) -> bool {
+    [CERT, KEY].iter().any(|name| folder.join(name).exists())
+}
+
 /// Reads the certificate of a CA: its PEM and DER.
 pub(crate) fn read_cert(path: &Path) -> Result<(String, CertificateDer<'static>)> {
     let pem = private::read(path, PEM_LIMIT)?;

@@ -126,21 +126,29 @@ impl Leaf {
     }
 }
 
-/// What `wrought serve` presents: the leaf, and the CA that it leads to.
+/// What a server presents: the leaf, and the CA that it leads to.
 pub(crate) struct Identity {
     /// The server's certificate.
     pub(crate) leaf: Leaf,
     /// The CA's certificate, PEM.
     pub(crate) ca_pem: String,
+    /// The same as DER.
+    pub(crate) ca_der: CertificateDer<'static>,
     /// Hex SHA-256 of its DER.
     pub(crate) ca_fingerprint: String,
 }
 
 impl Identity {
     /// Takes the stored certificate if it suits, else issues one and stores
-    /// it in `state`. A folder `ca` without the CA's key must hold a
-    /// certificate that suits (`wrought ca issue`).
-    pub(crate) fn load_or_issue(ca: &Path, state: &Path, names: &[Name]) -> Result<Self> {
+    /// it in `state`: one for `names`. A folder `ca` without the CA's key must
+    /// hold a certificate that suits (`wrought ca issue`): one for `told` at
+    /// least.
+    pub(crate) fn load_or_issue(
+        ca: &Path,
+        state: &Path,
+        names: &[Name],
+        told: &[Name],
+    ) -> Result<Self> {
         let authority = match Authority::load(ca)? {
             Some(authority) => Some(authority),
             // With a certificate but no key: issued elsewhere.
@@ -152,6 +160,7 @@ impl Identity {
             leaf,
             ca_pem: ca_pem.clone(),
             ca_fingerprint: authority::fingerprint(&ca_der),
+            ca_der: ca_der.clone(),
         };
         let Some(authority) = authority else {
             let leaf = Leaf::load(ca)?.with_context(|| {
@@ -160,7 +169,7 @@ impl Identity {
                     ca.display()
                 )
             })?;
-            leaf.suits(&ca_der, names).with_context(|| {
+            leaf.suits(&ca_der, told).with_context(|| {
                 format!(
                     "{} does not suit this server: run `wrought ca issue` where the CA is",
                     ca.join(CERT).display()
@@ -221,12 +230,12 @@ mod tests {
         std::fs::create_dir(&ca).unwrap();
         std::fs::create_dir(&state).unwrap();
         let one = names(&["127.0.0.1", "localhost"]);
-        let first = Identity::load_or_issue(&ca, &state, &one).unwrap();
-        let same = Identity::load_or_issue(&ca, &state, &one).unwrap();
+        let first = Identity::load_or_issue(&ca, &state, &one, &[]).unwrap();
+        let same = Identity::load_or_issue(&ca, &state, &one, &[]).unwrap();
         assert_eq!(first.leaf.chain_pem, same.leaf.chain_pem);
         assert_eq!(same.leaf.chain().unwrap().len(), 2);
         let more = names(&["127.0.0.1", "localhost", "192.0.2.9", "2001:db8::9"]);
-        let second = Identity::load_or_issue(&ca, &state, &more).unwrap();
+        let second = Identity::load_or_issue(&ca, &state, &more, &[]).unwrap();
         assert_ne!(first.leaf.chain_pem, second.leaf.chain_pem);
         assert_eq!(first.ca_fingerprint, second.ca_fingerprint);
 
@@ -243,7 +252,7 @@ mod tests {
         check::verify(&chain, &der, &names(&["192.0.2.8"]), later(0)).unwrap_err();
         // A key that does not belong to it is noticed.
         std::fs::copy(ca.join(authority::KEY), state.join(KEY)).unwrap();
-        let third = Identity::load_or_issue(&ca, &state, &more).unwrap();
+        let third = Identity::load_or_issue(&ca, &state, &more, &[]).unwrap();
         assert_ne!(third.leaf.chain_pem, second.leaf.chain_pem);
     }
 
@@ -256,14 +265,16 @@ mod tests {
         let authority = Authority::load_or_make(&ca).unwrap();
         std::fs::copy(ca.join(authority::CERT), other.join(authority::CERT)).unwrap();
         let wanted = names(&["192.0.2.2"]);
-        let error = Identity::load_or_issue(&other, dir.path(), &wanted)
-            .err()
-            .unwrap();
+        let own = |told: &[Name]| {
+            let all = names(&["localhost", "192.0.2.2", "192.0.2.3"]);
+            Identity::load_or_issue(&other, dir.path(), &all, told)
+        };
+        let error = own(&wanted).err().unwrap();
         assert!(error.to_string().contains("wrought ca issue"), "{error}");
         authority.issue(&wanted).unwrap().save(&other).unwrap();
-        let identity = Identity::load_or_issue(&other, dir.path(), &wanted).unwrap();
+        let identity = own(&wanted).unwrap();
         assert_eq!(identity.ca_fingerprint, authority.fingerprint());
-        let error = Identity::load_or_issue(&other, dir.path(), &names(&["192.0.2.3"]));
+        let error = own(&names(&["192.0.2.3"]));
         assert!(error.err().unwrap().to_string().contains("does not suit"));
         assert!(!dir.path().join(CERT).exists());
     }

@@ -51,8 +51,9 @@ fn take(path: &Path) -> Result<File> {
             let mut pid = String::new();
             (&file).take(16).read_to_string(&mut pid).ok();
             anyhow::bail!(
-                "another `wrought serve` (process {}) holds {shown}: an SQLite database serves one \
-                 server; stop that one, or give this one another --state-dir and --database",
+                "another server (process {}) holds {shown}: a state folder and an SQLite database \
+                 serve one process of a kind; stop that one, or give this one another --state-dir \
+                 and --database",
                 pid.trim()
             );
         }

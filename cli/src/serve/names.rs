@@ -11,6 +11,16 @@ use anyhow::Result;
 
 use crate::ca::leaf::Name;
 
+/// The names of one server.
+#[derive(Debug, Clone)]
+pub(crate) struct Names {
+    /// Every way to it: what a certificate made here is for.
+    pub(crate) all: Vec<Name>,
+    /// Those by which others are told to find it: the least that a certificate
+    /// made elsewhere must be for.
+    pub(crate) told: Vec<Name>,
+}
+
 /// Host name, `localhost`, the loopback addresses, the listening addresses (all
 /// of the machine's when one is a wildcard) and the hosts of the URLs that
 /// clients and agents are told, each with the name of its setting.
@@ -18,14 +28,15 @@ pub(crate) fn collect(
     host: &str,
     listen: &[Option<SocketAddr>],
     urls: &[(&str, Option<&str>)],
-) -> Result<Vec<Name>> {
+) -> Result<Names> {
     let mut names = BTreeSet::from([
         Name::Dns("localhost".to_owned()),
         Name::Ip(Ipv4Addr::LOCALHOST.into()),
         Name::Ip(Ipv6Addr::LOCALHOST.into()),
     ]);
-    match Name::parse(host) {
-        Ok(name) => drop(names.insert(name)),
+    let host = Name::parse(host);
+    match &host {
+        Ok(name) => drop(names.insert(name.clone())),
         // Host names of machines may have characters that DNS has not.
         Err(error) => tracing::warn!("the certificate will not hold for the host name: {error}"),
     }
@@ -36,12 +47,20 @@ pub(crate) fn collect(
             names.insert(Name::Ip(listen.ip()));
         }
     }
+    let mut told = BTreeSet::new();
     for (setting, url) in urls {
         let Some(url) = url else { continue };
         let host = host_of(url).with_context(|| format!("{setting} {url:?} names no host"))?;
-        names.insert(Name::parse(host).with_context(|| format!("in {setting}"))?);
+        told.insert(Name::parse(host).with_context(|| format!("in {setting}"))?);
     }
-    Ok(names.into_iter().collect())
+    names.extend(told.iter().cloned());
+    if told.is_empty() {
+        told.extend(host.ok());
+    }
+    Ok(Names {
+        all: names.into_iter().collect(),
+        told: told.into_iter().collect(),
+    })
 }
 
 /// The host part of a URL.
@@ -100,10 +119,12 @@ mod tests {
             "192.0.2.2",
             "2001:db8::5",
         ] {
-            assert!(names.contains(&Name::parse(name).unwrap()), "{name}");
+            assert!(names.all.contains(&Name::parse(name).unwrap()), "{name}");
         }
+        assert_eq!(names.told, [Name::parse("2001:db8::5").unwrap()]);
         let any = collect("h.example", &[Some("0.0.0.0:1".parse().unwrap())], &[]).unwrap();
-        assert!(any.contains(&Name::parse("h.example").unwrap()));
+        assert!(any.all.contains(&Name::parse("h.example").unwrap()));
+        assert_eq!(any.told, [Name::parse("h.example").unwrap()]);
     }
 
     #[test]

@@ -77,7 +77,7 @@ fn second_server_is_refused_and_a_restart_keeps_everything() {
     .unwrap();
     assert_eq!(second.status.code(), Some(69));
     assert!(
-        text(&second.stderr).contains("another `wrought serve`"),
+        text(&second.stderr).contains("another server"),
         "{}",
         text(&second.stderr)
     );
@@ -113,8 +113,11 @@ fn wrong_usage_ends_with_64() {
     );
     let nonsense = wrought(&["serve", "--no-such-option"]).output().unwrap();
     assert_eq!(nonsense.status.code(), Some(64));
-    let unbuilt = wrought(&["conductor", "--listen", "x"]).output().unwrap();
-    assert_eq!(unbuilt.status.code(), Some(69));
+    // A conductor has no API that could listen.
+    let listen = wrought(&["conductor", "--listen", "127.0.0.1:0"])
+        .output()
+        .unwrap();
+    assert_eq!(listen.status.code(), Some(64));
     let help = wrought(&["--help"]).output().unwrap();
     assert_eq!(help.status.code(), Some(0));
 }
@@ -203,5 +206,38 @@ fn links_follow_a_trusted_proxy_and_nobody_else() {
         let (status, answer) = get(&server.url, "/", said);
         assert_eq!(status, 200);
         assert!(answer.contains(&format!("\"href\":\"{base}")), "{answer}");
+    }
+}
+
+#[test]
+fn api_and_conductor_apart_need_a_shared_database_and_one_ca() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |command: &str, database: &str| {
+        let ran = wrought(&[command, "--database", database])
+            .arg("--state-dir")
+            .arg(dir.path())
+            .output()
+            .unwrap();
+        (ran.status.code(), text(&ran.stderr))
+    };
+    for command in ["api", "conductor"] {
+        let (code, said) = run(command, "sqlite:w.db");
+        assert_eq!(code, Some(64), "{said}");
+        assert!(said.contains("an SQLite database serves one"), "{said}");
+        // Before anything is made that would not fit the others.
+        let listen = match command {
+            "api" => "--listen",
+            _ => "--rpc-listen",
+        };
+        let ran = wrought(&[command, "--database", "postgres://u@127.0.0.1:1/d"])
+            .args([listen, "127.0.0.1:0"])
+            .arg("--state-dir")
+            .arg(dir.path())
+            .output()
+            .unwrap();
+        let said = text(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(69), "{said}");
+        assert!(said.contains("wrought ca init"), "{said}");
+        assert!(!dir.path().join("ca/ca.key").exists());
     }
 }

@@ -1,5 +1,6 @@
 //! What must hold, shown with real machines.
 
+mod apart;
 mod bad_images;
 mod bad_input;
 mod context;
@@ -202,6 +203,13 @@ pub const SCENARIOS: &[Scenario] = &[
         leftovers::side_by_side,
         5,
         "two worlds at once; nothing stays after Ctrl-C",
+        world = false
+    ),
+    scenario!(
+        "api_and_conductors_apart",
+        apart::lives,
+        5,
+        "one API and two conductors on PostgreSQL share nodes out",
         world = false
     ),
     scenario!(

@@ -52,7 +52,11 @@ fn port(uuid: &str, node: &str, address: &str) -> Port {
 pub(crate) async fn fill(store: &Store, fixture: &str) {
     let drivers = ["fake-hardware".to_owned(), "redfish".to_owned()];
     store
-        .register_conductor("conductor-1", "", &drivers)
+        .register_conductor(&wrought_store::Registration::new(
+            "conductor-1",
+            "",
+            &drivers,
+        ))
         .await
         .unwrap();
     if fixture == "empty" {
