@@ -33,6 +33,20 @@ pub enum Error {
     /// any more.
     #[error("the lock on node {0} is no longer ours")]
     LeaseLost(Uuid),
+    /// Another conductor looks after the node.
+    #[error("Conductor {host} does not look after node {node}; {} does.", owner.as_deref().unwrap_or("none"))]
+    NotMine {
+        /// The node.
+        node: Uuid,
+        /// This conductor.
+        host: String,
+        /// The one that does, as far as is known.
+        owner: Option<String>,
+    },
+    /// The conductor is leaving: whoever looks after the node then goes on
+    /// from its record.
+    #[error("the conductor is ending, work on node {0} is left to the next one")]
+    Ending(Uuid),
     /// The state machine has no such edge.
     #[error(transparent)]
     Rejected(#[from] Rejected),
@@ -136,9 +150,10 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the lock was lost, after which nothing may be written.
+    /// Whether nothing more may be written, because the lock was lost or the
+    /// node is left to another conductor.
     pub fn is_lease_lost(&self) -> bool {
-        matches!(self, Self::LeaseLost(_))
+        matches!(self, Self::LeaseLost(_) | Self::Ending(_))
     }
 }
 
@@ -170,7 +185,8 @@ impl From<Error> for wrought_rpc::Error {
             Error::Stale { .. } => Kind::Stale,
             Error::Forbidden(_) => Kind::Forbidden,
             Error::Unsupported { .. } => Kind::Unsupported,
-            Error::Busy(_) => Kind::Busy,
+            Error::NotMine { .. } => Kind::NotMine,
+            Error::Busy(_) | Error::Ending(_) => Kind::Busy,
             Error::Bmc { .. } | Error::PowerTimeout { .. } | Error::Agent { .. } => Kind::Hardware,
             Error::LeaseLost(_) | Error::Store { .. } | Error::BootFile { .. } | Error::Step(_) => {
                 Kind::Internal

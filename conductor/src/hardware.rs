@@ -172,7 +172,7 @@ impl Hardware for Service {
             task.confirm().await?;
             management.inject_nmi(self, &task.node).await
         };
-        let outcome = outcome.await;
+        let outcome = task.fence().guard(outcome).await;
         done(task, outcome).await
     }
 
@@ -207,7 +207,7 @@ impl Hardware for Service {
                 .set_indicator(self, &task.node, &indicator, state)
                 .await
         };
-        let outcome = outcome.await;
+        let outcome = task.fence().guard(outcome).await;
         done(task, outcome).await
     }
 

@@ -17,7 +17,6 @@ use wrought_wire::state::ProvisionState;
 use crate::agent;
 use crate::error::Error;
 use crate::error::chain;
-use crate::fast_track;
 use crate::internal;
 use crate::machine;
 use crate::service::Service;
@@ -125,6 +124,7 @@ pub(crate) async fn heartbeat(
     uuid: Uuid,
     beat: Heartbeat,
 ) -> Result<(), Error> {
+    svc.check_place(uuid).await?;
     let read = svc
         .store
         .glance::<Known>(uuid)
@@ -138,7 +138,7 @@ pub(crate) async fn heartbeat(
         svc.watches.wake(uuid);
         return Err(refused);
     }
-    if !listens(state) && !fast_track::listens(svc, uuid, state).await? {
+    if !listens(state) {
         tracing::debug!(node = %uuid, state = state.as_str(), "heartbeat not needed");
         return Ok(());
     }
@@ -191,9 +191,10 @@ pub(crate) async fn lookup(svc: &Arc<Service>, uuid: Uuid) -> Result<Map<String,
         .await
         .map_err(store("read a node"))?;
     let node = read.ok_or_else(missing)?;
-    if !node.provision_state.allows_lookup() && !fast_track::allows_lookup(svc, &node) {
+    if !node.provision_state.allows_lookup() {
         return Err(missing());
     }
+    svc.check_mine(&node)?;
     let token = match internal::text(&node, internal::AGENT_TOKEN) {
         Some(_) => {
             tracing::info!(node = %uuid, "lookup of a node whose token was handed out");

@@ -11,7 +11,6 @@ use crate::allocations;
 use crate::boot::Offer;
 use crate::drivers::catalog::Catalog;
 use crate::error::Error;
-use crate::machine;
 use crate::service::Service;
 use crate::task::Task;
 use crate::task::store;
@@ -44,7 +43,9 @@ pub(crate) async fn update(
     fields: Vec<String>,
     reset_interfaces: bool,
 ) -> Result<Node, Error> {
-    let mut task = Task::take(svc, wanted.uuid, svc.config.pace.lock_wait).await?;
+    // With a group or driver that is new, it comes to a conductor that has them.
+    svc.check_mine(&wanted)?;
+    let mut task = Task::take_any(svc, wanted.uuid, svc.config.pace.lock_wait).await?;
     let changed = if task.node.updated_at == wanted.updated_at {
         change(&svc.catalog, &task.node, &wanted, &fields, reset_interfaces)
     } else {
@@ -53,11 +54,7 @@ pub(crate) async fn update(
     };
     let outcome = match changed {
         Ok(node) => {
-            let put = node.maintenance && !task.node.maintenance;
             task.node = node;
-            if put {
-                note_maintenance(&mut task);
-            }
             task.save().await.map_err(unwrap_taken)
         }
         Err(error) => Err(error),
@@ -65,9 +62,6 @@ pub(crate) async fn update(
     let mut node = task.node.clone();
     task.release().await;
     outcome?;
-    if node.maintenance {
-        svc.watches.wake(node.uuid);
-    }
     node.reservation = None;
     Ok(node)
 }
@@ -256,7 +250,7 @@ pub(crate) async fn destroy(svc: &Arc<Service>, uuid: Uuid) -> Result<(), Error>
         task.release().await;
         return Err(error);
     }
-    Offer::withdraw(svc, &mut task.node);
+    Offer::withdraw(&mut task.node);
     task.destroy().await
 }
 
@@ -298,37 +292,12 @@ pub(crate) async fn maintenance(
     let mut task = Task::take(svc, uuid, svc.config.pace.lock_wait).await?;
     task.node.maintenance = on;
     task.node.maintenance_reason = if on { reason } else { None };
-    if on {
-        note_maintenance(&mut task);
-    } else {
+    if !on {
         task.node.fault = None;
     }
     let saved = task.save().await;
     task.release().await;
-    // Whatever waits there sees it now.
-    svc.watches.wake(uuid);
     saved
-}
-
-/// Says in the history what becomes of an operation whose node is put into
-/// maintenance: it does not hang there without a word.
-fn note_maintenance(task: &mut Task) {
-    let state = task.node.provision_state;
-    if !machine::is_working(state) && !machine::is_waiting(state) {
-        return;
-    }
-    let inspects = matches!(
-        state,
-        ProvisionState::Inspecting | ProvisionState::InspectWait
-    );
-    let goes_on = inspects || task.svc.config.conductor.allow_provisioning_in_maintenance;
-    let text = match goes_on {
-        true => format!(
-            "Put into maintenance in state {state}: the operation goes on, and so do its time-outs"
-        ),
-        false => format!("Put into maintenance in state {state}: the operation is stopped"),
-    };
-    task.history("WARNING", "maintenance", &text);
 }
 
 /// What the database says of values that must be unique, in Ironic's words.

@@ -49,7 +49,9 @@ pub(crate) fn allow(
         let Some(parent) = parent_to_switch_on(&svc, &task.node).await? else {
             return Ok(());
         };
-        let mut parent = match Task::take(&svc, parent.uuid, svc.config.pace.lock_wait).await {
+        // Also another conductor's: what counts is the lock.
+        let taken = Task::take_any(&svc, parent.uuid, svc.config.pace.lock_wait).await;
+        let mut parent = match taken {
             Ok(parent) => parent,
             Err(Error::Locked { node: uuid, host }) => {
                 return Err(parent_locked(&task.node, uuid, &host));

@@ -26,7 +26,6 @@ use crate::error::Error;
 use crate::heartbeat;
 use crate::inspection;
 use crate::nodes;
-use crate::periodic::meters;
 use crate::provision;
 use crate::records;
 use crate::service::Service;
@@ -35,14 +34,17 @@ use crate::task::store;
 use crate::validate;
 
 impl Service {
-    /// The node with that UUID, as it is stored.
+    /// The node with that UUID, as it is stored; [`Error::NotMine`] for
+    /// another conductor's.
     pub(crate) async fn known(&self, uuid: Uuid) -> std::result::Result<Node, Error> {
         let read = self
             .store
             .node_by_uuid(uuid)
             .await
             .map_err(store("read a node"))?;
-        read.ok_or_else(|| Error::NodeNotFound(uuid.to_string()))
+        let node = read.ok_or_else(|| Error::NodeNotFound(uuid.to_string()))?;
+        self.check_mine(&node)?;
+        Ok(node)
     }
 
     async fn set_device(
@@ -60,6 +62,7 @@ impl Service {
             )));
         }
         let mode = boot_mode::of(&task.node, &self.config);
+        task.confirm().await?;
         management
             .set_boot_device(self, &task.node, device, persistent, Some(mode))
             .await
@@ -68,10 +71,6 @@ impl Service {
 
 #[async_trait]
 impl Conductor for Service {
-    async fn metrics(&self) -> Result<String> {
-        Ok(meters::render(self).await)
-    }
-
     fn drivers(&self) -> Vec<Driver> {
         let types = self.catalog.types().iter();
         types
@@ -79,11 +78,16 @@ impl Conductor for Service {
             .collect()
     }
 
-    fn owner(&self, _group: &str, driver: &str, _node: Uuid) -> Option<String> {
-        self.catalog.find(driver).map(|_| self.config.host.clone())
+    fn owner(&self, group: &str, driver: &str, node: Uuid) -> Option<String> {
+        if self.membership.is_alone() {
+            let known = self.catalog.find(driver);
+            return known.map(|_| self.config.host.clone());
+        }
+        self.membership.owner(group, driver, node)
     }
 
     async fn create_node(&self, node: Node) -> Result<Node> {
+        self.check_mine(&node)?;
         Ok(nodes::create(self, node).await?)
     }
 
@@ -129,7 +133,8 @@ impl Conductor for Service {
         persistent: bool,
     ) -> Result<()> {
         let task = Task::take(&self.own()?, node, self.config.pace.lock_wait).await?;
-        let outcome = self.set_device(&task, device, persistent).await;
+        let work = self.set_device(&task, device, persistent);
+        let outcome = task.fence().guard(work).await;
         task.release().await;
         Ok(outcome?)
     }

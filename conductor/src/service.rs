@@ -6,30 +6,28 @@ use std::sync::PoisonError;
 use std::sync::Weak;
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use wrought_store::Store;
 
-use crate::admission;
-use crate::admission::Admission;
 use crate::allocations::Searches;
-use crate::boot::Offers;
 use crate::config::Config;
 use crate::drivers::bmc::Bmcs;
 use crate::drivers::bmc::Lan;
 use crate::drivers::catalog::Catalog;
 use crate::error::Error;
 use crate::flows::Permit;
+use crate::lease::Count;
+use crate::line::Lines;
+use crate::membership;
+use crate::membership::Membership;
 use crate::periodic;
-use crate::periodic::meters::Meters;
 use crate::plugins::Plugins;
 use crate::stamps;
 use crate::stamps::Stamps;
-use crate::task::store as db;
+use crate::takeover;
+use crate::takeover::Takeover;
 use crate::watch::Watches;
-use crate::workers::Workers;
-
-/// How long running work may take to end by itself at shutdown.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// The installation's CA, as ramdisks are told of it.
 #[derive(Debug, Clone)]
@@ -48,23 +46,59 @@ pub struct Service {
     pub(crate) ca: CaIdentity,
     pub(crate) bmcs: Arc<dyn Bmcs>,
     pub(crate) catalog: Catalog,
-    pub(crate) offers: Offers,
+    pub(crate) membership: Membership,
+    pub(crate) takeover: Takeover,
+    /// Those who wait for locks.
+    pub(crate) lines: Lines,
+    /// The locks that are held.
+    pub(crate) held: Count,
     pub(crate) watches: Watches,
     pub(crate) stamps: Stamps,
-    pub(crate) workers: Workers,
-    pub(crate) admission: Admission,
-    pub(crate) meters: Meters,
-    pub(crate) power_syncs: Stamps,
+    pub(crate) workers: Arc<Semaphore>,
     pub(crate) power_faults: periodic::power_sync::Faults,
     pub(crate) searches: Searches,
     pub(crate) plugins: Plugins,
-    tasks: Mutex<Option<JoinSet<()>>>,
+    /// What is dropped when the others count this conductor as dead.
+    work: Jobs,
+    /// What goes on as long as the conductor does.
+    chores: Jobs,
     me: Weak<Self>,
+}
+
+/// Work in the background; none: no more is begun.
+#[derive(Debug)]
+struct Jobs(Mutex<Option<JoinSet<()>>>);
+
+impl Default for Jobs {
+    fn default() -> Self {
+        Self(Mutex::new(Some(JoinSet::new())))
+    }
+}
+
+impl Jobs {
+    fn spawn(&self, job: impl Future<Output = ()> + Send + 'static) {
+        let mut jobs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(jobs) = jobs.as_mut() {
+            while jobs.try_join_next().is_some() {}
+            jobs.spawn(job);
+        }
+    }
+
+    /// Drops all of it where it is. `fresh`: what comes then.
+    async fn drop_all(&self, fresh: Option<JoinSet<()>>) {
+        let jobs = {
+            let mut jobs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *jobs, fresh)
+        };
+        if let Some(mut jobs) = jobs {
+            jobs.shutdown().await;
+        }
+    }
 }
 
 impl Service {
     /// Starts a conductor: registers it, goes on with what an earlier life of
-    /// it left behind, and begins its periodic tasks.
+    /// it, or another conductor, left behind, and begins its periodic tasks.
     pub async fn start(store: Store, config: Config, ca: CaIdentity) -> Result<Arc<Self>, Error> {
         Self::start_with(store, config, ca, Arc::new(Lan::default())).await
     }
@@ -79,40 +113,40 @@ impl Service {
         // Fails when one is installed already, which is as good.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let catalog = Catalog::new(&config.drivers)?;
-        let conductor = &config.conductor;
-        let workers = Workers::new(conductor.workers, conductor.heartbeat_workers);
+        let workers = Arc::new(Semaphore::new(config.conductor.workers.max(1)));
+        let membership = Membership::new(store.clone(), &config);
         let service = Arc::new_cyclic(|me| Self {
             store,
             config,
             ca,
             bmcs,
             catalog,
-            offers: Offers::default(),
+            membership,
+            takeover: Takeover::default(),
+            lines: Lines::default(),
+            held: Count::default(),
             watches: Watches::default(),
             stamps: Stamps::default(),
             workers,
-            admission: Admission::default(),
-            meters: Meters::default(),
-            power_syncs: Stamps::default(),
             power_faults: periodic::power_sync::Faults::default(),
             searches: Searches::default(),
             plugins: Plugins::default(),
-            tasks: Mutex::new(Some(JoinSet::new())),
+            work: Jobs::default(),
+            chores: Jobs::default(),
             me: Weak::clone(me),
         });
-        let host = &service.config.host;
-        let types = service.catalog.types().iter();
-        let drivers: Vec<String> = types.map(|one| one.name.to_owned()).collect();
-        let registered = service.store.register_conductor(host, "", &drivers).await;
-        registered.map_err(db("register the conductor"))?;
-        service.offers.load(&service).await?;
+        service.spawn_chore(membership::hear(Arc::clone(&service)));
+        service.register().await?;
         // Lists that are gone on with may have steps of theirs.
         service.refresh_plugins().await;
         crate::startup::go_on(&service).await?;
         crate::allocations::take_up(&service).await?;
+        service.spawn_chore(membership::keep(Arc::clone(&service)));
+        if !service.membership.is_alone() {
+            service.spawn_chore(takeover::keep(Arc::clone(&service)));
+        }
         periodic::start(&service);
-        admission::nudge(&service);
-        tracing::info!(host, "conductor started");
+        tracing::info!(host = service.config.host, "conductor started");
         Ok(service)
     }
 
@@ -122,72 +156,64 @@ impl Service {
         self.me.upgrade().ok_or_else(gone)
     }
 
-    /// Ends the conductor: running work gets a moment to end, what does not is
-    /// dropped where it is and gone on with at the next start.
+    /// Ends the conductor. It leaves the ring, then running work gets
+    /// `graceful_shutdown_timeout` to come to a point from which it can be gone
+    /// on with; what does not is dropped where it is. Whoever looks after the
+    /// nodes then, at the latest the next start, goes on with all of it.
     pub async fn shutdown(&self) {
-        self.workers.close();
-        let tasks = self
-            .tasks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(mut tasks) = tasks {
-            let until = tokio::time::Instant::now() + GRACE;
-            while self.anybody_works().await && tokio::time::Instant::now() < until {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-            tasks.abort_all();
-            while tasks.join_next().await.is_some() {}
+        self.leave().await;
+        let grace = Duration::from_secs(self.config.conductor.graceful_shutdown_timeout);
+        let until = tokio::time::Instant::now() + grace;
+        while self.held.get() > 0 && tokio::time::Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        // What is lost with them is no more than a round's stamps.
+        let left = self.held.get();
+        if left > 0 {
+            tracing::warn!(
+                nodes = left,
+                "work on nodes that did not come to an end is left to its journal"
+            );
+        }
+        self.drop_everything().await;
         stamps::flush(self).await;
-        let _ = periodic::power_sync::mark(self).await;
         let host = &self.config.host;
         if let Err(error) = self.store.release_all(host).await {
             tracing::warn!(host, err = %crate::error::chain(&error), "locks not given back");
         }
-        if let Err(error) = self.store.unregister_conductor(host).await {
-            tracing::warn!(host, err = %crate::error::chain(&error), "conductor not signed off");
-        }
+    }
+
+    async fn drop_everything(&self) {
+        self.chores.drop_all(None).await;
+        self.work.drop_all(None).await;
+        self.watches.clear();
+    }
+
+    /// Drops all work on nodes where it is.
+    pub(crate) async fn drop_work(&self) {
+        self.work.drop_all(Some(JoinSet::new())).await;
+        self.watches.clear();
     }
 
     /// Stops at once and leaves everything as it is, as a crash would.
     #[cfg(test)]
     pub(crate) async fn crash(&self) {
-        let tasks = self
-            .tasks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(mut tasks) = tasks {
-            tasks.abort_all();
-            while tasks.join_next().await.is_some() {}
-        }
+        self.drop_everything().await;
     }
 
-    async fn anybody_works(&self) -> bool {
-        let reserved = wrought_store::NodeQuery {
-            reserved: Some(true),
-            include_children: true,
-            limit: Some(1),
-            ..wrought_store::NodeQuery::default()
-        };
-        let found = self.store.list_nodes_brief(&reserved).await;
-        found.is_ok_and(|nodes| !nodes.is_empty())
-    }
-
-    /// Runs something in the background, until the conductor ends.
+    /// Does work on a node in the background.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        // None: the conductor is ending.
-        if let Some(tasks) = tasks.as_mut() {
-            while tasks.try_join_next().is_some() {}
-            tasks.spawn(work);
-        }
+        self.work.spawn(work);
+    }
+
+    /// Does what goes on as long as the conductor does.
+    pub(crate) fn spawn_chore(&self, chore: impl Future<Output = ()> + Send + 'static) {
+        self.chores.spawn(chore);
     }
 
     /// The right to do work in the background, at once or not at all.
     pub(crate) fn permit(&self) -> Result<Permit, Error> {
-        self.workers.for_request()
+        Arc::clone(&self.workers)
+            .try_acquire_owned()
+            .map_err(|_| Error::Busy("No free conductor workers available".to_owned()))
     }
 }

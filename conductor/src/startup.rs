@@ -7,7 +7,6 @@ use wrought_store::node::Node;
 use wrought_wire::state::PowerState;
 use wrought_wire::state::PowerTarget;
 
-use crate::admission;
 use crate::error::Error;
 use crate::error::chain;
 use crate::flows;
@@ -16,10 +15,11 @@ use crate::flows::failure;
 use crate::machine;
 use crate::periodic::pages::Pages;
 use crate::service::Service;
+use crate::takeover;
 use crate::task::Task;
 use crate::task::store;
 
-/// Frees this host's locks and goes on with each node from its record.
+/// Frees this host's locks and goes on with each of its nodes from its record.
 pub(crate) async fn go_on(svc: &Arc<Service>) -> Result<(), Error> {
     let freed = svc.store.release_all(&svc.config.host).await;
     let freed = freed.map_err(store("free locks"))?;
@@ -32,11 +32,13 @@ pub(crate) async fn go_on(svc: &Arc<Service>) -> Result<(), Error> {
     };
     let mut pages = Pages::of(svc, query);
     while let Some(nodes) = pages.try_next().await.map_err(store("list nodes"))? {
-        for node in nodes {
-            if let Some(work) = left_behind(&node) {
-                let svc = Arc::clone(svc);
-                svc.clone()
-                    .spawn(async move { take_up(&svc, &node, work).await });
+        for node in nodes.iter().filter(|node| svc.owns(node)) {
+            // Another conductor may hold it yet: then it is taken over.
+            if node.reservation.is_some() {
+                continue;
+            }
+            if let Some(work) = left_behind(node) {
+                begin(svc, node, work);
             } else if machine::is_waiting(node.provision_state) {
                 svc.watch(node.uuid);
             }
@@ -45,11 +47,8 @@ pub(crate) async fn go_on(svc: &Arc<Service>) -> Result<(), Error> {
     Ok(())
 }
 
-fn left_behind(node: &Node) -> Option<Work> {
-    if admission::is_queued(node) {
-        // It keeps its place.
-        return None;
-    }
+/// What is to be done on a node that nobody is at, if anything is.
+pub(crate) fn left_behind(node: &Node) -> Option<Work> {
     if machine::is_working(node.provision_state) {
         return Some(Work::Restart);
     }
@@ -64,8 +63,21 @@ fn left_behind(node: &Node) -> Option<Work> {
     }
 }
 
+/// Does the work in the background, if the node is still in the state in which
+/// it was seen; nothing, when something of the kind is under way.
+pub(crate) fn begin(svc: &Arc<Service>, node: &Node, work: Work) {
+    let Some(begun) = takeover::begin(svc, node.uuid) else {
+        return;
+    };
+    let (svc, node) = (Arc::clone(svc), node.clone());
+    svc.clone().spawn(async move {
+        take_up(&svc, &node, work).await;
+        drop(begun);
+    });
+}
+
 async fn take_up(svc: &Arc<Service>, node: &Node, work: Work) {
-    let Some(permit) = svc.workers.for_going_on().await else {
+    let Ok(permit) = Arc::clone(&svc.workers).acquire_owned().await else {
         return;
     };
     match Task::take(svc, node.uuid, svc.config.pace.lock_wait).await {

@@ -5,15 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
-use tokio::time::Instant;
 use uuid::Uuid;
 use wrought_store::history::HistoryEntry;
 use wrought_store::journal::JournalEntry;
 use wrought_store::journal::Phase;
-use wrought_store::lock::Lease;
-use wrought_store::lock::LockError;
 use wrought_store::node::Node;
 use wrought_store::part::Part;
 use wrought_wire::secret::Secret;
@@ -22,15 +17,13 @@ use wrought_wire::state::ProvisionState;
 use crate::agent;
 use crate::error::Error;
 use crate::internal;
+use crate::lease::Fence;
+use crate::lease::Held;
+use crate::line;
 use crate::machine;
 use crate::machine::Event;
 use crate::machine::Transition;
 use crate::service::Service;
-
-/// First pause between two tries for a lock; it doubles up to
-/// [`LOCK_PAUSE_MAX`].
-const LOCK_PAUSE: Duration = Duration::from_millis(40);
-const LOCK_PAUSE_MAX: Duration = Duration::from_millis(500);
 
 /// Rows that go into the same transaction as the node.
 #[derive(Debug, Default)]
@@ -44,64 +37,55 @@ pub(crate) struct Notes {
 pub struct Task {
     pub(crate) svc: Arc<Service>,
     pub(crate) node: Node,
-    lease: Lease,
-    renewer: JoinHandle<()>,
-    lost: watch::Receiver<bool>,
+    held: Held,
+    /// The conductor that took charge of the node before this one did.
+    former: Option<String>,
     notes: Notes,
 }
 
 impl Task {
-    /// Takes the node's lock, trying for `patience`, and reads the node.
+    /// Takes the lock of a node that this conductor looks after, trying for
+    /// `patience`, and reads the node. [`Error::NotMine`] for another's node.
     pub(crate) async fn take(
         svc: &Arc<Service>,
         node: Uuid,
         patience: Duration,
     ) -> Result<Self, Error> {
-        let deadline = Instant::now() + patience;
-        let mut pause = LOCK_PAUSE;
-        let pace = svc.config.pace;
-        let lease = loop {
-            match svc
-                .store
-                .lock_node(node, &svc.config.host, pace.lease)
-                .await
-            {
-                Ok(lease) => break lease,
-                Err(LockError::NotFound(_)) => return Err(Error::NodeNotFound(node.to_string())),
-                Err(LockError::Held { owner, .. }) => {
-                    if Instant::now() + pause > deadline {
-                        return Err(Error::Locked { node, host: owner });
-                    }
-                }
-                Err(LockError::Store(source)) => return Err(store("lock a node")(source)),
-                Err(other) => {
-                    return Err(Error::Store {
-                        action: "lock a node",
-                        source: Box::new(other),
-                    });
-                }
-            }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LOCK_PAUSE_MAX);
-        };
-        let (tell, lost) = watch::channel(false);
-        let renewer = tokio::spawn(renew(Arc::clone(svc), lease.clone(), tell));
+        svc.check_place(node).await?;
+        let mut task = Self::take_any(svc, node, patience).await?;
+        // It may have moved while its lock was waited for.
+        if let Err(error) = svc.check_mine(&task.node) {
+            task.release().await;
+            return Err(error);
+        }
+        task.take_charge();
+        Ok(task)
+    }
+
+    /// The same for any node: for what is done to its record alone.
+    pub(crate) async fn take_any(
+        svc: &Arc<Service>,
+        node: Uuid,
+        patience: Duration,
+    ) -> Result<Self, Error> {
+        let (lease, asked) = line::lock(svc, node, patience).await?;
         // From here on the lease is given back whatever happens.
+        let held = Held::new(svc, lease, asked);
         let mut read = svc.store.node_by_uuid(node).await;
         if let Ok(Some(found)) = &mut read {
-            internal::set(found, internal::LOCK_EPOCH, lease.epoch);
+            internal::set(found, internal::LOCK_EPOCH, held.lease().epoch);
         }
         match read {
             Ok(Some(node)) => Ok(Self {
                 svc: Arc::clone(svc),
                 node,
-                lease,
-                renewer,
-                lost,
+                held,
+                former: None,
                 notes: Notes::default(),
             }),
             other => {
-                renewer.abort();
+                let lease = held.lease().clone();
+                drop(held);
                 // The node is gone or the database is: nothing more to do.
                 let _ = svc.store.unlock(lease).await;
                 match other {
@@ -112,26 +96,39 @@ impl Task {
         }
     }
 
-    /// Completes when the lease is lost.
-    pub(crate) fn lost(&self) -> impl Future<Output = ()> + Send + 'static {
-        let mut lost = self.lost.clone();
-        async move {
-            // An error means that the renewer ended, which only this task's
-            // own end brings about.
-            if lost.wait_for(|lost| *lost).await.is_err() {
-                std::future::pending::<()>().await;
-            }
+    /// What is saved from now on says that this conductor has the node.
+    fn take_charge(&mut self) {
+        let own = self.svc.config.host.as_str();
+        let before = self.node.conductor_affinity.take();
+        self.former = before.filter(|before| before != own);
+        self.node.conductor_affinity = Some(own.to_owned());
+    }
+
+    /// The conductor from which this one took the node over; none where it had
+    /// it before, or is the first.
+    pub(crate) fn former(&self) -> Option<&str> {
+        self.former.as_deref()
+    }
+
+    /// The fence for whatever is done to the machine under this lock.
+    pub(crate) fn fence(&self) -> Fence {
+        self.held.fence()
+    }
+
+    /// Whether another piece of work may be begun: not while the conductor is
+    /// leaving. Who looks after the node then goes on from its record.
+    pub(crate) fn may_go_on(&self) -> Result<(), Error> {
+        match self.svc.membership.is_leaving() {
+            true => Err(Error::Ending(self.node.uuid)),
+            false => Ok(()),
         }
     }
 
     /// Asks the database whether the lease is still ours; called just before
     /// anything is done to the machine.
     pub(crate) async fn confirm(&self) -> Result<(), Error> {
-        self.svc
-            .store
-            .renew(&self.lease)
-            .await
-            .map_err(self.fenced("renew a lease"))
+        let confirmed = self.held.confirm(&self.svc).await;
+        confirmed.map_err(self.fenced("renew a lease"))
     }
 
     /// Adds a journal row to the next save.
@@ -211,7 +208,7 @@ impl Task {
     pub(crate) async fn save(&mut self) -> Result<(), Error> {
         let notes = std::mem::take(&mut self.notes);
         let saved = self.svc.store.save_node_with(
-            &self.lease,
+            self.held.lease(),
             &mut self.node,
             &notes.journal,
             &notes.history,
@@ -225,14 +222,19 @@ impl Task {
     pub(crate) async fn allocate(&mut self, allocation: Uuid) -> Result<bool, Error> {
         let notes = std::mem::take(&mut self.notes);
         let store = &self.svc.store;
-        let given = store.allocate(&self.lease, &mut self.node, allocation, &notes.history);
+        let given = store.allocate(
+            self.held.lease(),
+            &mut self.node,
+            allocation,
+            &notes.history,
+        );
         let given = given.await;
         given.map_err(self.fenced("give a node to an allocation"))
     }
 
     /// Makes a reading the node's parts of a kind.
     pub(crate) async fn replace_parts<P: Part>(&self, parts: Vec<P>) -> Result<(), Error> {
-        let replaced = self.svc.store.replace_parts(&self.lease, parts).await;
+        let replaced = self.svc.store.replace_parts(self.held.lease(), parts).await;
         replaced.map_err(self.fenced("store what the BMC told"))
     }
 
@@ -248,8 +250,6 @@ impl Task {
         self.node.target_provision_state = step.target;
         self.node.provision_updated_at = Some(Timestamp::now());
         self.save().await?;
-        let admission = &self.svc.admission;
-        admission.moved(self.node.uuid, step.from, step.to);
         tracing::info!(
             node = %self.node.uuid,
             from = step.from.as_str(),
@@ -266,25 +266,31 @@ impl Task {
         let found = read.map_err(store("read a node"))?;
         let uuid = self.node.uuid;
         self.node = found.ok_or_else(|| Error::NodeNotFound(uuid.to_string()))?;
-        internal::set(&mut self.node, internal::LOCK_EPOCH, self.lease.epoch);
+        let epoch = self.held.lease().epoch;
+        internal::set(&mut self.node, internal::LOCK_EPOCH, epoch);
+        self.node.conductor_affinity = Some(self.svc.config.host.clone());
         self.notes = Notes::default();
         Ok(())
     }
 
     /// Gives the lock back.
     pub(crate) async fn release(self) {
-        self.renewer.abort();
-        if let Err(error) = self.svc.store.unlock(self.lease.clone()).await {
+        let (svc, node) = (Arc::clone(&self.svc), self.node.uuid);
+        let lease = self.held.lease().clone();
+        self.held.let_go();
+        // Counted until it is given back.
+        let unlocked = svc.store.unlock(lease).await;
+        drop(self);
+        if let Err(error) = unlocked {
             // It runs out by itself.
-            tracing::warn!(node = %self.node.uuid, err = %crate::error::chain(&error),
-                "lock not given back");
+            tracing::warn!(%node, err = %crate::error::chain(&error), "lock not given back");
         }
     }
 
     /// Deletes the node, which ends the lease.
     pub(crate) async fn destroy(self) -> Result<(), Error> {
-        self.renewer.abort();
-        let destroyed = self.svc.store.destroy_node(&self.lease).await;
+        self.held.let_go();
+        let destroyed = self.svc.store.destroy_node(self.held.lease()).await;
         destroyed.map_err(self.fenced("delete a node"))
     }
 
@@ -295,7 +301,7 @@ impl Task {
 
     /// The agent of the node, fenced by this lease.
     pub(crate) fn agent(&self) -> Result<agent::Client, Error> {
-        client_for(&self.node, self.lease.epoch)
+        client_for(&self.node, self.held.lease().epoch)
     }
 
     fn fenced(&self, action: &'static str) -> impl Fn(wrought_store::Error) -> Error + use<> {
@@ -304,12 +310,6 @@ impl Task {
             wrought_store::Error::LeaseLost { .. } => Error::LeaseLost(node),
             source => store(action)(source),
         }
-    }
-}
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        self.renewer.abort();
     }
 }
 
@@ -343,28 +343,4 @@ pub(crate) fn client_for(node: &Node, epoch: i64) -> Result<agent::Client, Error
     let token = internal::text(node, internal::AGENT_TOKEN).unwrap_or_default();
     let pem = internal::text(node, internal::AGENT_VERIFY_CA);
     agent::Client::new(url, pem, Secret::new(token), epoch).map_err(wrap)
-}
-
-async fn renew(svc: Arc<Service>, lease: Lease, tell: watch::Sender<bool>) {
-    let mut good_until = Instant::now() + svc.config.pace.lease;
-    loop {
-        tokio::time::sleep(svc.config.pace.renew).await;
-        match svc.store.renew(&lease).await {
-            Ok(()) => good_until = Instant::now() + svc.config.pace.lease,
-            Err(wrought_store::Error::LeaseLost { .. }) => break,
-            // The database does not answer: the lease holds to its end.
-            Err(error) => {
-                tracing::warn!(node = %lease.node, err = %crate::error::chain(&error),
-                    "lease not renewed");
-                if Instant::now() >= good_until {
-                    break;
-                }
-            }
-        }
-    }
-    tracing::warn!(node = %lease.node, "lease lost");
-    // Nobody listens any more when the task has just ended.
-    let _ = tell.send(true);
-    // Keep the sender: its end would look like the task's own.
-    std::future::pending::<()>().await;
 }

@@ -25,7 +25,6 @@ use wrought_wire::command::CommandStatus;
 use wrought_wire::secret::Secret;
 use wrought_wire::state::ProvisionState;
 
-use crate::admission;
 use crate::agent;
 use crate::error::Error;
 use crate::error::chain;
@@ -91,6 +90,11 @@ impl Watches {
         least.max(Duration::from_secs(1) / POLLS * loops)
     }
 
+    /// Forgets all loops, which have been ended.
+    pub(crate) fn clear(&self) {
+        self.lock().clear();
+    }
+
     /// Makes the node's loop look now, if there is one.
     pub(crate) fn wake(&self, node: Uuid) {
         if let Some(watch) = self.lock().get(&node) {
@@ -152,6 +156,7 @@ async fn run(svc: Arc<Service>, node: Uuid, watch: Arc<Watch>) {
     // Somebody may have put the node into a wait state while this loop ended.
     if let Ok(Some(found)) = svc.store.node_by_uuid(node).await
         && is_watched(&found)
+        && svc.owns(&found)
     {
         svc.watch(node);
     }
@@ -200,16 +205,13 @@ async fn step(
             return Some(poll);
         }
     };
-    if !is_watched(&node) {
+    // Another conductor's node is watched there.
+    if !is_watched(&node) || !svc.owns(&node) {
         return None;
     }
     if node.reservation.is_some() {
         // Somebody is at it; maybe this very moment ends it.
         return Some(pace.agent_poll.min(Duration::from_millis(250)));
-    }
-    if node.maintenance && !svc.config.conductor.allow_provisioning_in_maintenance {
-        look(svc, uuid, Work::InMaintenance).await;
-        return Some(poll);
     }
     let has_agent = internal::text(&node, internal::AGENT_URL).is_some();
     let Some(kind) = kind_of(&node) else {
@@ -372,15 +374,14 @@ fn client(node: &Node, state: &mut State) -> Result<agent::Client, agent::Error>
 }
 
 async fn look(svc: &Arc<Service>, node: Uuid, work: Work) {
-    let Some(permit) = svc.workers.for_going_on().await else {
+    let Ok(permit) = Arc::clone(&svc.workers).acquire_owned().await else {
         // The conductor stops.
         return;
     };
     match Task::take(svc, node, svc.config.pace.lock_wait).await {
         Ok(task) => flows::run(task, work).await,
-        Err(Error::Locked { .. }) => {}
+        Err(Error::Locked { .. } | Error::NotMine { .. }) => {}
         Err(error) => tracing::warn!(node = %node, err = %chain(&error), "node not locked"),
     }
     drop(permit);
-    admission::nudge(svc);
 }

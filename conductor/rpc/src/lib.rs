@@ -1,6 +1,13 @@
 //! What the API may ask of a conductor: one trait. In one process it is called
-//! directly. [`ring`] and [`members`] tell which conductor looks after a node,
-//! [`view`] keeps them as the database has them.
+//! directly; between processes each call is a JSON-RPC 2.0 request over HTTPS.
+//!
+//! * [`ring`] and [`members`] tell which conductor looks after a node, [`view`]
+//!   keeps them as the database has them.
+//! * [`Remote`] is the API's end: it implements the trait by sending each call
+//!   to whom it concerns. [`server`] is the conductor's end. Both are made from
+//!   one table of methods.
+//! * [`tls`] lets nobody in but those with a certificate of the installation's
+//!   own CA, at both ends.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +31,18 @@ pub mod hardware;
 pub mod members;
 pub mod record;
 pub mod ring;
+pub mod server;
+pub mod tls;
 pub mod view;
+
+mod jsonrpc;
+mod methods;
+mod remote;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use caller::Caller;
 pub use error::Error;
@@ -37,6 +55,7 @@ pub use hardware::VendorCall;
 pub use hardware::VendorMethod;
 pub use hardware::Vif;
 pub use record::Record;
+pub use remote::Remote;
 
 /// Outcome of a call.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -107,11 +126,6 @@ pub struct Inspected {
 /// inside the conductor before [`Kind::NodeLocked`].
 #[async_trait]
 pub trait Conductor: Hardware {
-    /// Figures about this conductor, in Prometheus' text form; empty where
-    /// there are none.
-    async fn metrics(&self) -> Result<String> {
-        Ok(String::new())
-    }
     /// Hardware types on offer.
     fn drivers(&self) -> Vec<Driver>;
     /// Host name of the conductor that looks after a node of that group and

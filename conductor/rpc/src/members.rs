@@ -115,6 +115,7 @@ mod tests {
     use std::time::Duration;
 
     use uuid::Uuid;
+    use wrought_store::Registration;
     use wrought_store::Store;
 
     use super::Members;
@@ -128,13 +129,14 @@ mod tests {
         let store = Store::open("sqlite::memory:").await.unwrap();
         for (host, group, drivers) in registered {
             let drivers: Vec<String> = drivers.iter().map(|name| (*name).to_owned()).collect();
-            store
-                .register_conductor(host, group, &drivers)
-                .await
-                .unwrap();
+            let row = Registration::new(host, group, &drivers);
+            store.register_conductor(&row).await.unwrap();
         }
-        for host in gone {
-            store.unregister_conductor(host).await.unwrap();
+        for row in store.conductors().await.unwrap() {
+            if gone.contains(&row.hostname.as_str()) {
+                let left = store.unregister_conductor(&row.hostname, row.instance);
+                left.await.unwrap();
+            }
         }
         Members::new(store.conductors().await.unwrap(), DEAD_AFTER)
     }

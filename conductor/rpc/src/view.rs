@@ -99,6 +99,7 @@ impl View {
 mod tests {
     use std::time::Duration;
 
+    use wrought_store::Registration;
     use wrought_store::Store;
 
     use super::FRESH;
@@ -109,11 +110,13 @@ mod tests {
         let store = Store::open("sqlite::memory:").await.unwrap();
         let view = View::new(store.clone(), Duration::from_secs(60));
         assert!(view.current().await.unwrap().alive().is_empty());
-        store.register_conductor("a", "", &[]).await.unwrap();
+        let row = Registration::new("a", "", &[]);
+        store.register_conductor(&row).await.unwrap();
         assert!(view.current().await.unwrap().alive().is_empty());
         assert_eq!(view.refreshed().await.unwrap().alive().len(), 1);
         assert_eq!(view.last().alive().len(), 1);
-        store.register_conductor("b", "", &[]).await.unwrap();
+        let row = Registration::new("b", "", &[]);
+        store.register_conductor(&row).await.unwrap();
         // As if the time had passed.
         view.known.write().unwrap().at = tokio::time::Instant::now().checked_sub(FRESH);
         assert_eq!(view.current().await.unwrap().alive().len(), 2);

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use uuid::Uuid;
 use wrought_store::Allocation;
 use wrought_store::AllocationQuery;
+use wrought_store::Conductor;
 use wrought_store::node::Node;
 use wrought_store::row::PageQuery;
 use wrought_wire::state::AllocationState;
@@ -26,8 +26,6 @@ pub(crate) use search::Searches;
 
 /// Allocations read at once.
 const PAGE: u32 = 200;
-/// Silence after which a conductor counts as dead.
-const DEAD_AFTER: Duration = Duration::from_secs(60);
 
 /// Stores a new allocation and begins to look for its node. One that comes
 /// with a node is made for what that has already.
@@ -51,7 +49,7 @@ async fn backfill(
     mut allocation: Allocation,
     node: Uuid,
 ) -> Result<Allocation, Error> {
-    let mut task = match Task::take(svc, node, svc.config.pace.lock_wait).await {
+    let mut task = match Task::take_any(svc, node, svc.config.pace.lock_wait).await {
         Err(error @ Error::NodeNotFound(_)) => return Err(Error::Invalid(error.to_string())),
         taken => taken?,
     };
@@ -163,7 +161,7 @@ pub(crate) async fn destroy(svc: &Arc<Service>, uuid: Uuid) -> Result<(), Error>
             // It was given a node this very moment, or is gone.
             continue;
         };
-        let mut task = match Task::take(svc, node, svc.config.pace.lock_wait).await {
+        let mut task = match Task::take_any(svc, node, svc.config.pace.lock_wait).await {
             // With the node goes its allocation.
             Err(Error::NodeNotFound(_)) => continue,
             taken => taken?,
@@ -201,17 +199,13 @@ pub(crate) fn may_free(node: &Node, allocation: Uuid) -> Result<(), Error> {
 }
 
 /// Goes on with allocations that wait for a node and that nobody looks after.
-/// Tells how many wait.
-pub(crate) async fn take_up(svc: &Arc<Service>) -> Result<u64, Error> {
+pub(crate) async fn take_up(svc: &Arc<Service>) -> Result<(), Error> {
     let conductors = svc.store.conductors().await;
     let conductors = conductors.map_err(store("list conductors"))?;
-    let now = Timestamp::now();
+    let dead_after = Duration::from_secs(svc.config.conductor.dead_after);
     let is_others = |host: &str| {
-        host != svc.config.host
-            && conductors.iter().any(|other| {
-                let silence = Duration::try_from(now.duration_since(other.updated_at));
-                other.hostname == host && other.online && silence.is_ok_and(|s| s < DEAD_AFTER)
-            })
+        let lives = |other: &Conductor| other.hostname == host && other.is_alive(dead_after);
+        host != svc.config.host && conductors.iter().any(lives)
     };
     let query = AllocationQuery {
         state: Some(AllocationState::Allocating.as_str().to_owned()),
@@ -221,19 +215,24 @@ pub(crate) async fn take_up(svc: &Arc<Service>) -> Result<u64, Error> {
         limit: Some(PAGE),
         ..PageQuery::default()
     };
-    let mut seen = 0;
     loop {
         let waiting = svc.store.rows(&query, &page).await;
         let waiting = waiting.map_err(store("list allocations"))?;
         for allocation in &waiting {
-            if !allocation.conductor.as_deref().is_some_and(is_others) {
+            if allocation.conductor.as_deref().is_some_and(is_others) {
+                continue;
+            }
+            let claimed = svc
+                .store
+                .claim_allocation(allocation, &svc.config.host)
+                .await;
+            if claimed.map_err(store("claim an allocation"))? {
                 search::begin(svc, allocation.uuid);
             }
         }
         page.marker = waiting.last().map(|last| last.uuid);
-        seen += u64::try_from(waiting.len()).unwrap_or(u64::MAX);
         if waiting.len() < PAGE as usize {
-            return Ok(seen);
+            return Ok(());
         }
     }
 }

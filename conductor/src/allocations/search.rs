@@ -108,7 +108,7 @@ async fn attempt(svc: &Arc<Service>, uuid: Uuid) -> Result<Tried, Error> {
         Err(reason) => return Ok(Tried::None(reason)),
     };
     for candidate in &candidates {
-        let mut task = match Task::take(svc, candidate.uuid, Duration::ZERO).await {
+        let mut task = match Task::take_any(svc, candidate.uuid, Duration::ZERO).await {
             Ok(task) => task,
             Err(Error::Locked { .. } | Error::NodeNotFound(_)) => continue,
             Err(error) => return Err(error),

@@ -2,26 +2,19 @@
 //! the ramdisk, since iPXE and BMCs cannot check our CA.
 //!
 //! Everything but the entry script lies below an unguessable address that is
-//! made for one boot of one node and expires. Nothing else is served here.
-
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+//! made for one boot of one node and expires. Nothing else is served here. The
+//! node is part of the address, so that every conductor can serve it.
 
 use jiff::SignedDuration;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::Serialize;
 use uuid::Uuid;
-use wrought_store::NodeQuery;
+use uuid::fmt::Simple;
 use wrought_store::node::Node;
 
-use crate::error::Error;
 use crate::internal;
-use crate::periodic::pages::Pages;
 use crate::service::Service;
-use crate::task::store;
 use crate::token;
 
 pub(crate) mod file;
@@ -57,6 +50,9 @@ pub(crate) struct Offer {
     pub(crate) way: Way,
     /// Until when.
     pub(crate) expires: Timestamp,
+    /// The conductor that made it, whose address the machine was told.
+    #[serde(default)]
+    pub(crate) host: Option<String>,
 }
 
 impl Offer {
@@ -68,7 +64,6 @@ impl Offer {
 
     /// Makes a fresh offer to the node; the caller saves it.
     pub(crate) fn make(svc: &Service, node: &mut Node, way: Way) -> Self {
-        Self::withdraw(svc, node);
         let config = &svc.config.conductor;
         let life = config
             .deploy_callback_timeout
@@ -82,68 +77,29 @@ impl Offer {
             .saturating_add(life)
             .unwrap_or(Timestamp::MAX);
         let offer = Self {
-            token: token::random(),
+            token: format!("{}{}", node.uuid.simple(), token::random()),
             way,
             expires,
+            host: Some(svc.config.host.clone()),
         };
         internal::set(node, internal::BOOT, &offer);
-        svc.offers.put(&offer.token, node.uuid);
         offer
     }
 
     /// Takes the node's offer back; the caller saves it.
-    pub(crate) fn withdraw(svc: &Service, node: &mut Node) {
-        if let Some(offer) = internal::read::<Self>(node, internal::BOOT) {
-            svc.offers.drop(&offer.token);
-        }
-        internal::clear(node, &[internal::BOOT, internal::FAST_TRACK]);
+    pub(crate) fn withdraw(node: &mut Node) {
+        internal::clear(node, &[internal::BOOT]);
+    }
+
+    /// The node that an offer's token is for, so that every conductor can
+    /// serve it. Whether it is the node's offer is not said by that.
+    pub(crate) fn node(token: &str) -> Option<Uuid> {
+        let (node, secret) = token.split_at_checked(Simple::LENGTH)?;
+        Uuid::try_parse(node).ok().filter(|_| !secret.is_empty())
     }
 
     /// Address of one of its files.
     pub(crate) fn url(&self, base: &str, file: &str) -> String {
         format!("{base}/b/{}/{file}", self.token)
-    }
-}
-
-/// Which node an offer is for.
-#[derive(Debug, Default)]
-pub(crate) struct Offers(Mutex<HashMap<String, Uuid>>);
-
-impl Offers {
-    fn put(&self, token: &str, node: Uuid) {
-        let mut map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        map.insert(token.to_owned(), node);
-    }
-
-    fn drop(&self, token: &str) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(token);
-    }
-
-    fn get(&self, token: &str) -> Option<Uuid> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(token)
-            .copied()
-    }
-
-    /// Reads the offers that an earlier life of this conductor made.
-    pub(crate) async fn load(&self, svc: &Arc<Service>) -> Result<(), Error> {
-        let query = NodeQuery {
-            include_children: true,
-            ..NodeQuery::default()
-        };
-        let mut pages = Pages::of(svc, query);
-        while let Some(nodes) = pages.try_next().await.map_err(store("list nodes"))? {
-            for node in &nodes {
-                if let Some(offer) = Offer::of(node) {
-                    self.put(&offer.token, node.uuid);
-                }
-            }
-        }
-        Ok(())
     }
 }

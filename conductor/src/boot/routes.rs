@@ -28,6 +28,7 @@ use crate::boot::script;
 use crate::error::chain;
 use crate::internal;
 use crate::service::Service;
+use crate::token;
 
 /// Routes of the boot listener: the entry script, each node's script, and the
 /// files below the address of an offer.
@@ -109,13 +110,13 @@ async fn artefact(
     method: Method,
     headers: HeaderMap,
 ) -> Response<Body> {
-    let Some(node) = svc.offers.get(&token) else {
+    let Some(node) = Offer::node(&token) else {
         return nothing();
     };
     let Ok(Some(node)) = svc.store.node_by_uuid(node).await else {
         return nothing();
     };
-    let Some(offer) = Offer::of(&node).filter(|offer| offer.token == token) else {
+    let Some(offer) = Offer::of(&node).filter(|offer| token::same(&offer.token, &token)) else {
         return nothing();
     };
     let parts = match (offer.way, name.as_str()) {

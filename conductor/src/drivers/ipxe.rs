@@ -82,8 +82,7 @@ impl Boot for Ipxe {
     }
 
     async fn clean_up_ramdisk(&self, task: &mut Task) -> Result<(), Error> {
-        let svc = std::sync::Arc::clone(&task.svc);
-        Offer::withdraw(&svc, &mut task.node);
+        Offer::withdraw(&mut task.node);
         Ok(())
     }
 

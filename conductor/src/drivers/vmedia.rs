@@ -78,7 +78,7 @@ impl Boot for VirtualMedia {
 
     async fn clean_up_ramdisk(&self, task: &mut Task) -> Result<(), Error> {
         let svc = std::sync::Arc::clone(&task.svc);
-        Offer::withdraw(&svc, &mut task.node);
+        Offer::withdraw(&mut task.node);
         let bmc = svc.bmcs.of(&task.node)?;
         bmc.eject_media(MediaKind::Cdrom)
             .await

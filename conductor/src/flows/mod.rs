@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use wrought_wire::state::PowerTarget;
 
-use crate::admission;
 use crate::error::Error;
 use crate::error::chain;
 use crate::machine::Effect;
@@ -24,7 +23,6 @@ pub(crate) mod inspect;
 pub(crate) mod look;
 pub(crate) mod rescue;
 pub(crate) mod restart;
-pub(crate) mod retry_boot;
 pub(crate) mod service;
 pub(crate) mod settle;
 pub(crate) mod tear_down;
@@ -64,24 +62,21 @@ pub(crate) enum Work {
     RescueTimedOut,
     /// A failed operation left boot artefacts behind.
     PutAway,
-    /// Nothing came of a network boot.
-    RetryBoot,
-    /// The node was put into maintenance, where operations are not gone on
-    /// with.
-    InMaintenance,
+    /// The conductor that the machine was to boot from is gone.
+    BootAgain,
 }
 
 /// Does the work, or stops touching the node as soon as its lease is lost.
 /// Gives the lock back.
 pub(crate) async fn run(mut task: Task, work: Work) {
     let node = task.node.uuid;
-    let lost = task.lost();
-    let outcome = tokio::select! {
-        outcome = work_on(&mut task, work) => outcome,
-        () = lost => Err(Error::LeaseLost(node)),
-    };
+    let outcome = task.fence().guard(work_on(&mut task, work)).await;
     match outcome {
         Ok(()) => task.release().await,
+        Err(error @ Error::Ending(_)) => {
+            tracing::info!(node = %node, "{error}");
+            task.release().await;
+        }
         Err(error) if error.is_lease_lost() => {
             tracing::warn!(node = %node, work = ?work, "lease lost, work dropped");
         }
@@ -115,8 +110,7 @@ async fn work_on(task: &mut Task, work: Work) -> Result<(), Error> {
         Work::Rescue { gone } => rescue::look(task, gone).await,
         Work::RescueTimedOut => rescue::timed_out(task).await,
         Work::PutAway => abort::put_away(task).await,
-        Work::RetryBoot => retry_boot::run(task).await,
-        Work::InMaintenance => failure::in_maintenance(task).await,
+        Work::BootAgain => crate::takeover::boot_again(task).await,
     }
 }
 
@@ -127,8 +121,8 @@ pub(crate) fn spawn(svc: &Arc<Service>, task: Task, work: Work, permit: Permit) 
         run(task, work).await;
         drop(permit);
         owner.watch(node);
-        admission::nudge(&owner);
     });
 }
 
-pub(crate) use crate::workers::Permit;
+/// The right to be one of the workers.
+pub(crate) type Permit = tokio::sync::OwnedSemaphorePermit;

@@ -23,11 +23,17 @@ use crate::task::Task;
 pub(crate) async fn run(task: &mut Task) -> Result<(), Error> {
     let state = task.node.provision_state;
     tracing::info!(node = %task.node.uuid, state = state.as_str(), "going on after a restart");
-    task.history(
-        "INFO",
-        "startup",
-        &format!("Conductor restarted; going on in state {state}"),
-    );
+    let (event, text) = match task.former() {
+        Some(former) => (
+            "takeover",
+            format!("Node taken over from conductor {former}; going on in state {state}"),
+        ),
+        None => (
+            "startup",
+            format!("Conductor restarted; going on in state {state}"),
+        ),
+    };
+    task.history("INFO", event, &text);
     match state {
         ProvisionState::Verifying => verify::run(task).await,
         ProvisionState::Inspecting => inspect::start(task).await,

@@ -10,10 +10,6 @@ use uuid::Uuid;
 use wrought_store::NodeQuery;
 use wrought_store::node::Node;
 
-use crate::admission;
-use crate::admission::Asker;
-use crate::admission::Entry;
-use crate::admission::Lane;
 use crate::drivers;
 use crate::error::Error;
 use crate::error::chain;
@@ -71,18 +67,8 @@ pub(crate) async fn run(task: &mut Task) -> Result<(), Error> {
             internal::RECOVERIES,
         ],
     );
-    let entry = match clean::is_wanted(task) {
-        true => admission::enter(task, Lane::Clean, Asker::Flow).await?,
-        false => Entry::Now,
-    };
-    if let Err(error) = task.transition(Event::Clean, None).await {
-        admission::cancel(task, Lane::Clean).await;
-        return Err(error);
-    }
-    match entry {
-        Entry::Now => clean::start(task).await,
-        Entry::Queued => Ok(()),
-    }
+    task.transition(Event::Clean, None).await?;
+    clean::start(task).await
 }
 
 async fn tear_down(task: &mut Task) -> Result<(), Error> {

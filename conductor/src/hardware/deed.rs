@@ -126,11 +126,7 @@ pub(super) fn spawn(svc: &Arc<Service>, task: Task, deed: Deed, permit: Permit) 
 
 async fn run(mut task: Task, deed: &Deed) {
     let node = task.node.uuid;
-    let lost = task.lost();
-    let outcome = tokio::select! {
-        outcome = deed.perform(&mut task) => outcome,
-        () = lost => Err(Error::LeaseLost(node)),
-    };
+    let outcome = task.fence().guard(deed.perform(&mut task)).await;
     match outcome {
         Ok(()) => {}
         Err(error) if error.is_lease_lost() => {

@@ -80,6 +80,10 @@ pub(super) async fn call(
         deed::spawn(&own, task, Deed::Vendor(method, call.parameters), permit);
         return Ok(None);
     }
-    let outcome = vendor.call(svc, &task.node, method, &call.parameters).await;
+    let outcome = async {
+        task.confirm().await?;
+        vendor.call(svc, &task.node, method, &call.parameters).await
+    };
+    let outcome = task.fence().guard(outcome).await;
     done(task, outcome.map(Some)).await
 }

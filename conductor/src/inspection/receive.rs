@@ -39,7 +39,11 @@ pub(crate) async fn continue_inspection(
         Some(node) => node,
         None => discover(svc, named, &mut found).await?,
     };
-    let mut task = Task::take(svc, node, SHORT).await?;
+    // Who does not know which node it is asks any conductor.
+    let mut task = match named {
+        Some(_) => Task::take(svc, node, SHORT).await?,
+        None => Task::take_any(svc, node, SHORT).await?,
+    };
     match accept(&mut task, &found).await {
         Ok(inspected) => {
             flows::spawn(svc, task, Work::Inspected, permit);

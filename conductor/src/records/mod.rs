@@ -139,7 +139,7 @@ async fn lock<R: Kept>(svc: &Arc<Service>, one: &R, deed: &Deed<R>) -> Result<Ve
     nodes.dedup();
     let mut tasks = Vec::new();
     for node in nodes.into_iter().flatten() {
-        let refused = match Task::take(svc, node, svc.config.pace.lock_wait).await {
+        let refused = match Task::take_any(svc, node, svc.config.pace.lock_wait).await {
             Ok(task) => {
                 tasks.push(task);
                 continue;

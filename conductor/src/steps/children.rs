@@ -53,7 +53,8 @@ async fn on_all(task: &mut Task, kind: Kind, step: &Step) -> Result<Outcome, Err
         // The parent's own lock may have run out while the last child was at
         // work.
         task.confirm().await?;
-        let taken = Task::take(&svc, child.uuid, svc.config.pace.lock_wait).await;
+        // Also another conductor's: what counts is the lock.
+        let taken = Task::take_any(&svc, child.uuid, svc.config.pace.lock_wait).await;
         let mut child_task = match taken {
             Ok(taken) => taken,
             Err(Error::Locked { host, .. }) => {
@@ -62,7 +63,10 @@ async fn on_all(task: &mut Task, kind: Kind, step: &Step) -> Result<Outcome, Err
             Err(error @ Error::Store { .. }) => return Err(error),
             Err(error) => return Err(failed(chain(&error))),
         };
-        let ended = on_one(&mut child_task, kind, &bare, parent).await;
+        let fence = child_task.fence();
+        let ended = fence
+            .guard(on_one(&mut child_task, kind, &bare, parent))
+            .await;
         child_task.release().await;
         match ended {
             Ok(()) => {}

@@ -46,6 +46,7 @@ pub(crate) async fn run(task: &mut Task, kind: Kind) -> Result<Ran, Error> {
         let Some(step) = steps.get(index) else {
             return Ok(Ran::Finished);
         };
+        task.may_go_on()?;
         let place = Place::of(&task.svc, &task.node, kind, step)?;
         if place.is_agent()
             && let Some(wait) = ramdisk::ready(task).await?

@@ -9,6 +9,7 @@ use wrought_rpc::Conductor;
 use wrought_rpc::Kind;
 use wrought_rpc::Record;
 use wrought_store::Allocation;
+use wrought_store::Registration;
 use wrought_store::node::Node;
 use wrought_wire::state::AllocationState;
 use wrought_wire::state::PowerState;
@@ -137,10 +138,8 @@ async fn killed_in_between() {
 async fn left_by_a_conductor_that_is_gone() {
     let mut rig = rig().await;
     let node = free_node(&rig, |_| {}).await;
-    rig.store
-        .register_conductor("other", "", &[])
-        .await
-        .unwrap();
+    let other = Registration::new("other", "", &[]);
+    rig.store.register_conductor(&other).await.unwrap();
     let row = |conductor: &str| Allocation {
         conductor: Some(conductor.to_owned()),
         ..wanted()
@@ -158,7 +157,8 @@ async fn left_by_a_conductor_that_is_gone() {
         AllocationState::Allocating,
         "its own conductor lives"
     );
-    rig.store.unregister_conductor("other").await.unwrap();
+    let left = rig.store.unregister_conductor("other", other.instance);
+    left.await.unwrap();
     crate::allocations::take_up(&rig.service).await.unwrap();
     assert_eq!(
         settled(&rig, theirs.uuid).await.state,

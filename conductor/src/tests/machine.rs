@@ -146,6 +146,10 @@ impl Machine {
             .count()
     }
 
+    pub(super) fn is_of(&self, node: Uuid) -> bool {
+        self.0.lock().unwrap().node == node
+    }
+
     pub(super) fn is_on(&self) -> bool {
         self.0.lock().unwrap().on
     }
@@ -181,14 +185,6 @@ impl Machine {
         old.unwrap().abort();
         self.log("agent restarts");
         self.boot_ramdisk(None);
-    }
-
-    /// The ramdisk crashes and boots again from the disc, by itself.
-    pub(super) fn ramdisk_restarts_from_disc(&self) {
-        let old = self.0.lock().unwrap().ramdisk.take();
-        old.unwrap().abort();
-        self.log("ramdisk restarts");
-        self.boot_ramdisk(Some(BootDevice::Cdrom));
     }
 
     fn switch(&self, on: bool) {

@@ -20,10 +20,11 @@ use crate::CaIdentity;
 use crate::Config;
 use crate::Service;
 use crate::config::Pace;
+use crate::drivers::bmc::Bmcs;
 use crate::testing;
 
-pub(crate) struct Rig {
-    pub(crate) service: Arc<Service>,
+pub(super) struct Rig {
+    pub(super) service: Arc<Service>,
     pub(super) store: Store,
     pub(super) machine: Machine,
     pub(super) node: Uuid,
@@ -51,7 +52,7 @@ impl Rig {
         Self::with("redfish", |_| {}, |_| {}).await
     }
 
-    pub(crate) async fn with(
+    pub(super) async fn with(
         driver: &str,
         settings: impl FnOnce(&mut Config),
         shape: impl FnOnce(&mut Node),
@@ -78,6 +79,7 @@ impl Rig {
             lease: Duration::from_secs(3),
             renew: Duration::from_millis(300),
             agent_power_off: Duration::from_secs(5),
+            boot_patience: Duration::from_millis(500),
             agent_gone: Duration::from_millis(600),
         };
         settings(&mut config);
@@ -110,7 +112,7 @@ impl Rig {
         self.service = start(&self.store, &self.config, &self.machine).await;
     }
 
-    pub(crate) async fn node(&self) -> Node {
+    pub(super) async fn node(&self) -> Node {
         self.store.node_by_uuid(self.node).await.unwrap().unwrap()
     }
 
@@ -154,7 +156,7 @@ impl Rig {
         );
     }
 
-    pub(crate) async fn until(&self, what: &str, mut is: impl AsyncFnMut() -> bool) {
+    pub(super) async fn until(&self, what: &str, mut is: impl AsyncFnMut() -> bool) {
         for _ in 0..1000 {
             if is().await {
                 return;
@@ -190,12 +192,6 @@ impl Rig {
         self.reaches(ProvisionState::Available).await;
     }
 
-    /// From `manageable` to `available`.
-    pub(super) async fn make_available_again(&self) {
-        self.ask(Verb::Provide).await;
-        self.reaches(ProvisionState::Available).await;
-    }
-
     pub(super) async fn deploy(&self) -> Node {
         self.set_image().await;
         self.ask(Verb::Active).await;
@@ -211,14 +207,18 @@ impl Rig {
 }
 
 async fn start(store: &Store, config: &Config, machine: &Machine) -> Arc<Service> {
+    let service = serve(store, config, Arc::new(machine.clone())).await;
+    machine.meets(Some(Arc::clone(&service)));
+    service
+}
+
+/// Starts a conductor.
+pub(super) async fn serve(store: &Store, config: &Config, bmcs: Arc<dyn Bmcs>) -> Arc<Service> {
     let ca = CaIdentity {
         ca_pem: "pem".to_owned(),
         ca_sha256_hex: "ab".repeat(32),
     };
-    let bmcs = Arc::new(machine.clone());
-    let service = Service::start_with(store.clone(), config.clone(), ca, bmcs)
+    Service::start_with(store.clone(), config.clone(), ca, bmcs)
         .await
-        .unwrap();
-    machine.meets(Some(Arc::clone(&service)));
-    service
+        .unwrap()
 }

@@ -1,0 +1,6 @@
+//! Both ends together.
+
+mod protocol;
+mod routing;
+mod secrets;
+mod transport;
