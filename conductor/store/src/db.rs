@@ -188,6 +188,15 @@ impl Db {
         }
     }
 
+    /// Has a connection of a pool ended instead of given back.
+    pub(crate) fn give_up(&mut self) {
+        match self {
+            Self::SqliteReader(connection) => connection.close_on_drop(),
+            Self::PostgresReader(connection) => connection.close_on_drop(),
+            Self::Sqlite(_) | Self::Postgres(_) | Self::Local(_) => {}
+        }
+    }
+
     /// Ends a connection of its own in good order.
     pub(crate) async fn close(self) -> Outcome<()> {
         match self {

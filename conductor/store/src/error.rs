@@ -153,11 +153,27 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// Another server works with the database.
+    /// Another server works with the database, and one of the two shares it
+    /// with nobody.
     #[error(
-        "another server works with this database: stop that one, or give this one another --database"
+        "another server works with this database: `wrought serve` shares it with nobody; stop that one, or give this one another --database"
     )]
     Taken,
+    /// Another process works with the SQLite file.
+    #[error(
+        "the SQLite database {path} is in use by process {process}, and serves one: stop that one, or give this one another --database; several conductors share a PostgreSQL database"
+    )]
+    InUseBy {
+        /// The file.
+        path: String,
+        /// The number of the process.
+        process: String,
+    },
+    /// The database cannot be shared by several processes.
+    #[error(
+        "an SQLite database serves one process: several conductors need PostgreSQL (--database postgres://USER:PASSWORD@HOST/DATABASE), one server alone is `wrought serve`"
+    )]
+    NotShared,
     /// The database was written by a newer program.
     #[error(
         "the database has schema version {found}, this program knows versions up to {known}: use the newer program, or restore the backup made before it ran"
@@ -171,6 +187,10 @@ pub enum Error {
     /// A group of changes could not be committed; none of them was stored.
     #[error("the change could not be committed to the database")]
     Commit(#[source] Arc<sqlx::Error>),
+    /// The connection was lost before the change was made, or before it was
+    /// known whether it was.
+    #[error("the connection to the database was lost: whether the change was stored is not known")]
+    Cut,
     /// The store has been closed.
     #[error("the database is closed")]
     Closed,
@@ -200,6 +220,55 @@ impl Error {
         Self::NotFound {
             what: "node",
             ident: ident.to_string(),
+        }
+    }
+
+    /// Whether the same may well go right a little later: the connection was
+    /// cut, the server restarts, or another process was in the way.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Cut => true,
+            Self::Commit(source) => is_passing(source),
+            Self::Database(source) => is_passing(source),
+            _ => false,
+        }
+    }
+}
+
+/// Classes and codes of PostgreSQL for what passes: connections, conflicts
+/// with other transactions, limits of time, shut-downs and starts.
+const PASSING: [&str; 9] = [
+    "08", "40001", "40P01", "53300", "55P03", "57014", "57P", "25P03", "25P02",
+];
+
+fn is_passing(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::WorkerCrashed => true,
+        sqlx::Error::Database(error) => error
+            .code()
+            .is_some_and(|code| PASSING.iter().any(|known| code.starts_with(known))),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::Error;
+
+    #[test]
+    fn what_passes_is_told_from_what_does_not() {
+        let io = || sqlx::Error::Io(std::io::ErrorKind::ConnectionReset.into());
+        assert!(Error::Cut.is_passing());
+        assert!(Error::Database(io()).is_passing());
+        assert!(Error::Commit(Arc::new(io())).is_passing());
+        for lasting in [
+            Error::Closed,
+            Error::Taken,
+            Error::Database(sqlx::Error::RowNotFound),
+        ] {
+            assert!(!lasting.is_passing(), "{lasting}");
         }
     }
 }

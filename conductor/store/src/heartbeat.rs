@@ -1,5 +1,5 @@
-//! When agents last called in, and when machines were last asked for their
-//! power: one short row for each node, written many at once.
+//! When agents last called in: one short row for each node, written many at
+//! once.
 
 use std::time::Duration;
 
@@ -7,11 +7,10 @@ use jiff::Timestamp;
 use uuid::Uuid;
 use wrought_wire::state::ProvisionState;
 
+use crate::Error;
 use crate::Result;
 use crate::Store;
-use crate::codec;
 use crate::codec::Columns;
-use crate::db::Db;
 use crate::packed;
 use crate::packed::Packed;
 use crate::page;
@@ -25,6 +24,10 @@ const CHUNK: usize = 400;
 pub struct Waiting {
     /// The node.
     pub uuid: Uuid,
+    /// Its hardware type.
+    pub driver: String,
+    /// Its group of conductors; lower case.
+    pub conductor_group: String,
     /// Its state.
     pub provision_state: ProvisionState,
     /// Whether it is in maintenance.
@@ -42,31 +45,10 @@ impl Waiting {
     }
 }
 
-/// Tables of stamps, all of one form.
-const AGENT: &str = "agent_heartbeats";
-const POWER: &str = "power_syncs";
-
-/// Writes stamps; those of nodes that do not exist are passed over.
-async fn stamp(db: &mut Db, table: &'static str, stamps: &[(Uuid, Timestamp)]) -> Result<()> {
-    for chunk in stamps.chunks(CHUNK) {
-        let mut stamp = Select::new("WITH called (node, moment) AS (");
-        stamp.push("VALUES ");
-        for (number, (node, at)) in chunk.iter().enumerate() {
-            stamp.push(if number == 0 { "(" } else { ", (" });
-            stamp.push_list([(*node).into(), (*at).into()]).push(")");
-        }
-        stamp.push(format_args!(
-            ") INSERT INTO {table} (node_uuid, at) SELECT node, moment FROM called \
-             WHERE EXISTS (SELECT 1 FROM nodes WHERE nodes.uuid = called.node) \
-             ON CONFLICT (node_uuid) DO UPDATE SET at = excluded.at"
-        ));
-        stamp.execute(db).await?;
-    }
-    Ok(())
-}
-
 const WAITING: &[&str] = &[
     "uuid",
+    "driver",
+    "conductor_group",
     "provision_state",
     "maintenance",
     "lock_expires_at",
@@ -76,34 +58,33 @@ const WAITING: &[&str] = &[
 
 impl Store {
     /// Notes when the agents of these nodes last called in, in one
-    /// transaction. A node that does not exist is no error.
-    pub async fn stamp_heartbeats(&self, stamps: Vec<(Uuid, Timestamp)>) -> Result<()> {
+    /// transaction; what is later there already stays. A node that does not
+    /// exist is no error.
+    pub async fn stamp_heartbeats(&self, mut stamps: Vec<(Uuid, Timestamp)>) -> Result<()> {
         if stamps.is_empty() {
             return Ok(());
         }
-        self.write(move |db| Box::pin(async move { stamp(db, AGENT, &stamps).await }))
-            .await
-    }
-
-    /// Notes when the power of these machines was compared with the records,
-    /// in one transaction. A node that does not exist is no error.
-    pub async fn stamp_power_syncs(&self, stamps: Vec<(Uuid, Timestamp)>) -> Result<()> {
-        if stamps.is_empty() {
-            return Ok(());
-        }
-        self.write(move |db| Box::pin(async move { stamp(db, POWER, &stamps).await }))
-            .await
-    }
-
-    /// When the power of the machine was last compared with its record.
-    pub async fn last_power_sync(&self, node: Uuid) -> Result<Option<Timestamp>> {
-        self.read(move |db| {
+        // In one order, so that two processes never wait for each other.
+        stamps.sort_unstable();
+        self.write_again(crate::nothing, move |db| {
             Box::pin(async move {
-                let sql = "SELECT at FROM power_syncs WHERE node_uuid = $1";
-                let found = db.optional(sql, [node.into()]).await?;
-                found
-                    .map(|found| Columns::new(&found, POWER, &["at"]).time())
-                    .transpose()
+                for chunk in stamps.chunks(CHUNK) {
+                    let mut stamp = Select::new("WITH called (node, moment) AS (");
+                    stamp.push("VALUES ");
+                    for (number, (node, at)) in chunk.iter().enumerate() {
+                        stamp.push(if number == 0 { "(" } else { ", (" });
+                        stamp.push_list([(*node).into(), (*at).into()]).push(")");
+                    }
+                    stamp.push(
+                        ") INSERT INTO agent_heartbeats (node_uuid, at) SELECT node, moment FROM called \
+                         WHERE EXISTS (SELECT 1 FROM nodes WHERE nodes.uuid = called.node) \
+                         ON CONFLICT (node_uuid) DO UPDATE SET at = CASE \
+                         WHEN excluded.at > agent_heartbeats.at THEN excluded.at \
+                         ELSE agent_heartbeats.at END",
+                    );
+                    stamp.execute(db).await?;
+                }
+                Ok::<_, Error>(())
             })
         })
         .await
@@ -125,13 +106,14 @@ impl Store {
 
     /// All nodes in one of these states.
     pub async fn waiting_nodes(&self, states: &[ProvisionState]) -> Result<Vec<Waiting>> {
+        let clock = self.clock();
         let states: Vec<String> = states
             .iter()
             .map(|state| state.as_str().to_owned())
             .collect();
         self.read(move |db| {
             Box::pin(async move {
-                let now = codec::now();
+                let now = clock.now();
                 let mut select = Select::new(format!(
                     "SELECT string_agg(line, '') FROM (SELECT {} AS line FROM nodes \
                      LEFT JOIN agent_heartbeats ON node_uuid = uuid WHERE 1 = 1",
@@ -146,6 +128,8 @@ impl Store {
                 while !column.is_empty() {
                     waiting.push(Waiting {
                         uuid: column.parse()?,
+                        driver: column.text()?.to_owned(),
+                        conductor_group: column.text()?.to_owned(),
                         provision_state: column.parse()?,
                         maintenance: column.text()? != "0",
                         reserved: column.maybe_time()?.is_some_and(|expiry| expiry > now),
@@ -186,11 +170,6 @@ mod tests {
             assert_eq!(last, Some(at(second)));
         }
         store.stamp_heartbeats(Vec::new()).await.unwrap();
-        assert_eq!(store.last_power_sync(node.uuid).await.unwrap(), None);
-        let stamps = vec![(Uuid::new_v4(), at(5)), (node.uuid, at(7))];
-        store.stamp_power_syncs(stamps).await.unwrap();
-        let last = store.last_power_sync(node.uuid).await.unwrap();
-        assert_eq!(last, Some(at(7)));
         store.destroy_node(&lease).await.unwrap();
         assert_eq!(store.last_heartbeat(node.uuid).await.unwrap(), None);
     }

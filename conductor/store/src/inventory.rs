@@ -34,7 +34,7 @@ impl Store {
             Cell::json(&found.plugin_data),
             Cell::time(Some(codec::now())),
         ];
-        self.write(move |db| {
+        self.write_again(crate::nothing, move |db| {
             Box::pin(async move {
                 let sql = "INSERT INTO node_inventory (node_uuid, inventory, plugin_data, at) \
                            VALUES ($1, $2, $3, $4) ON CONFLICT (node_uuid) DO UPDATE SET \

@@ -8,11 +8,16 @@
 //! * Many readers: a pool of read-only connections, and for single rows of
 //!   SQLite connections that answer on the caller's thread. A call that came
 //!   back has been committed, so every read that starts after it sees it.
+//! * Several processes share a PostgreSQL database ([`Store::open_shared`]):
+//!   every change names what it expects to find, lease, version or state, in
+//!   the statement that makes it. Changes that may be made twice are tried
+//!   again after the connection was cut or the server restarted.
 //! * Commits survive a power cut (`synchronous=FULL`).
 //! * Times are kept in microseconds: what is finer is cut off.
 
 pub mod allocation;
 pub mod bios;
+pub mod change;
 pub mod chassis;
 pub mod conductor;
 pub mod deploy_template;
@@ -29,11 +34,12 @@ pub mod page;
 pub mod part;
 pub mod port;
 pub mod portgroup;
-pub mod queue;
 pub mod row;
 pub mod runbook;
 pub mod volume;
 
+mod again;
+mod clock;
 mod codec;
 mod db;
 mod local;
@@ -44,13 +50,20 @@ mod select;
 mod writer;
 
 #[cfg(test)]
+mod cut;
+#[cfg(test)]
 mod testing;
 
 pub use allocation::Allocation;
 pub use allocation::AllocationQuery;
 pub use bios::BiosSetting;
+pub use change::Change;
 pub use chassis::Chassis;
 pub use conductor::Conductor;
+pub use conductor::Interfaces;
+pub use conductor::Properties;
+pub use conductor::Registration;
+pub use conductor::Sign;
 pub use deploy_template::DeployTemplate;
 pub use error::Error;
 pub use error::Result;
@@ -92,6 +105,25 @@ struct Inner {
     readers: Option<open::Readers>,
     /// For short reads, where the database is a file of SQLite.
     locals: Option<local::Locals>,
+    teller: change::Teller,
+    clock: std::sync::Arc<clock::Clock>,
+    /// Passes on what other processes tell.
+    ear: Option<tokio::task::JoinHandle<()>>,
+    /// Keeps other processes off an SQLite file; none once that is closed.
+    claim: std::sync::Mutex<Option<open::Claim>>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(ear) = &self.ear {
+            ear.abort();
+        }
+    }
+}
+
+/// What changes nothing that others wait for.
+pub(crate) fn nothing<T>(_: &T) -> Vec<Change> {
+    Vec::new()
 }
 
 impl std::fmt::Debug for Store {
@@ -111,26 +143,16 @@ impl Store {
         self.inner.writer.run(work).await
     }
 
-    /// Runs `work` on a reading connection.
-    async fn read<T, F>(&self, work: F) -> Result<T>
-    where
-        F: for<'c> FnOnce(&'c mut db::Db) -> writer::Work<'c, T, Error> + Send + 'static,
-        T: Send + 'static,
-    {
-        match &self.inner.readers {
-            Some(pool) => {
-                let mut connection = pool.acquire().await?;
-                work(&mut connection).await
-            }
-            None => self.inner.writer.run(work).await,
-        }
+    /// The clock that leases go by.
+    fn clock(&self) -> std::sync::Arc<clock::Clock> {
+        std::sync::Arc::clone(&self.inner.clock)
     }
 
     /// The same for what finds one row by its key, or very few: where the database is a
     /// file of SQLite, it is found on this thread.
     async fn read_row<T, F>(&self, work: F) -> Result<T>
     where
-        F: for<'c> FnOnce(&'c mut db::Db) -> writer::Work<'c, T, Error> + Send + 'static,
+        F: for<'c> FnOnce(&'c mut db::Db) -> writer::Work<'c, T, Error> + Clone + Send + 'static,
         T: Send + 'static,
     {
         let locals = self.inner.locals.as_ref();
@@ -149,6 +171,9 @@ impl Store {
     /// Ends the connections after all queued writes. Further calls fail with
     /// [`Error::Closed`] or a pool error.
     pub async fn close(&self) {
+        if let Some(ear) = &self.inner.ear {
+            ear.abort();
+        }
         self.inner.writer.close().await;
         if let Some(pool) = &self.inner.readers {
             pool.close().await;
@@ -156,5 +181,10 @@ impl Store {
         if let Some(locals) = &self.inner.locals {
             locals.close();
         }
+        let claim = &self.inner.claim;
+        let mut claim = claim
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        *claim = None;
     }
 }

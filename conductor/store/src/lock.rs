@@ -2,16 +2,23 @@
 //! conditional update; when it has run out anybody may take it, and the epoch
 //! that goes up with every taking keeps the former owner from writing.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use uuid::Uuid;
 
+use crate::Change;
 use crate::Error;
 use crate::Result;
 use crate::Store;
+use crate::clock::Clock;
 use crate::codec;
 use crate::codec::Cell;
+use crate::db::Db;
+use crate::db::DbRow;
+use crate::select::Select;
 
 /// A lock that is held. It ends with [`Store::unlock`], or by itself when it
 /// is not renewed in time.
@@ -72,10 +79,56 @@ impl Lease {
     }
 }
 
-/// The moment at which a lease taken now ends.
-fn expiry(now: Timestamp, ttl: Duration) -> i64 {
-    let ttl = i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX);
-    now.as_microsecond().saturating_add(ttl)
+/// One try to lock a node.
+#[derive(Clone)]
+struct Claim {
+    node: Uuid,
+    owner: String,
+    ttl: Duration,
+    /// When the lease would end: no other claim of this owner says the same.
+    until: i64,
+    clock: Arc<Clock>,
+    /// Whether it was made before, with an outcome that is not known.
+    repeated: Arc<AtomicBool>,
+}
+
+impl Claim {
+    async fn make(self, db: &mut Db) -> std::result::Result<Lease, LockError> {
+        let sql = "UPDATE nodes SET reservation = $1, lock_epoch = lock_epoch + 1, \
+                   lock_expires_at = $2 WHERE uuid = $3 AND (reservation IS NULL \
+                   OR lock_expires_at IS NULL OR lock_expires_at <= $4) RETURNING lock_epoch";
+        let now = self.clock.now();
+        let cells = [
+            Cell::text(&self.owner),
+            self.until.into(),
+            self.node.into(),
+            now.into(),
+        ];
+        let repeated = self.repeated.swap(true, Ordering::Relaxed);
+        if let Some(taken) = db.optional(sql, cells).await? {
+            return Ok(self.lease(taken.int(0)?.unwrap_or_default()));
+        }
+        let sql = "SELECT reservation, lock_epoch, lock_expires_at FROM nodes WHERE uuid = $1";
+        let held = db.optional(sql, [self.node.into()]).await?;
+        let held = held.ok_or(LockError::NotFound(self.node))?;
+        let owner = held.text(0)?.unwrap_or_default();
+        if repeated && owner == self.owner && held.int(2)? == Some(self.until) {
+            return Ok(self.lease(held.int(1)?.unwrap_or_default()));
+        }
+        Err(LockError::Held {
+            node: self.node,
+            owner: owner.to_owned(),
+        })
+    }
+
+    fn lease(&self, epoch: i64) -> Lease {
+        Lease {
+            node: self.node,
+            owner: self.owner.clone(),
+            epoch,
+            ttl: self.ttl,
+        }
+    }
 }
 
 impl Store {
@@ -87,39 +140,26 @@ impl Store {
         owner: &str,
         ttl: Duration,
     ) -> std::result::Result<Lease, LockError> {
-        let owner = owner.to_owned();
-        self.write(move |db| {
-            Box::pin(async move {
-                let now = codec::now();
-                let taken = db.optional(
-                    "UPDATE nodes SET reservation = $1, lock_epoch = lock_epoch + 1, lock_expires_at = $2 \
-                     WHERE uuid = $3 AND (reservation IS NULL OR lock_expires_at IS NULL OR lock_expires_at <= $4) \
-                     RETURNING lock_epoch",
-                    [Cell::text(&owner), expiry(now, ttl).into(), node.into(), now.into()],
-                )
-                .await?;
-                if let Some(taken) = taken {
-                    let epoch = taken.int(0)?.unwrap_or_default();
-                    return Ok(Lease { node, owner, epoch, ttl });
-                }
-                let held = db
-                    .optional("SELECT reservation FROM nodes WHERE uuid = $1", [node.into()])
-                    .await?
-                    .ok_or(LockError::NotFound(node))?;
-                let owner = held.text(0)?.unwrap_or_default().to_owned();
-                Err(LockError::Held { node, owner })
-            })
-        })
-        .await
+        let clock = self.clock();
+        let claim = Claim {
+            node,
+            owner: owner.to_owned(),
+            ttl,
+            until: clock.end_of(ttl),
+            clock,
+            repeated: Arc::default(),
+        };
+        self.write_again(crate::nothing, move |db| Box::pin(claim.make(db)))
+            .await
     }
 
     /// Lets the lock run for its whole time again, also when it has run out
     /// and nobody has taken it yet. Fails with [`Error::LeaseLost`].
     pub async fn renew(&self, lease: &Lease) -> Result<()> {
-        let lease = lease.clone();
-        self.write(move |db| {
+        let (lease, clock) = (lease.clone(), self.clock());
+        self.write_again(crate::nothing, move |db| {
             Box::pin(async move {
-                let until = expiry(codec::now(), lease.ttl);
+                let until = clock.end_of(lease.ttl);
                 let done = db
                     .execute(
                         "UPDATE nodes SET lock_expires_at = $4 \
@@ -135,7 +175,9 @@ impl Store {
 
     /// Ends the lock. One that is lost already is left to its new owner.
     pub async fn unlock(&self, lease: Lease) -> Result<()> {
-        self.write(move |db| {
+        let node = lease.node;
+        let freed = move |_: &()| vec![Change::Freed(node)];
+        self.write_again(freed, move |db| {
             Box::pin(async move {
                 let done = db
                     .execute(
@@ -157,7 +199,7 @@ impl Store {
     /// gives back the nodes: what a conductor does when it starts.
     pub async fn release_all(&self, owner: &str) -> Result<Vec<Uuid>> {
         let owner = owner.to_lowercase();
-        self.write(move |db| {
+        self.write_again(freed, move |db| {
             Box::pin(async move {
                 let rows = db
                     .all(
@@ -166,13 +208,45 @@ impl Store {
                         [owner.into()],
                     )
                     .await?;
-                rows.iter()
-                    .map(|row| codec::Columns::new(row, "nodes", &["uuid"]).key())
-                    .collect()
+                keys(&rows)
             })
         })
         .await
     }
+
+    /// Ends the locks that have run out and whose owners are none of these
+    /// hosts, whatever the case of the name, and gives back the nodes. A
+    /// living owner may still renew one that nobody has taken.
+    pub async fn free_orphans(&self, alive: &[String]) -> Result<Vec<Uuid>> {
+        let alive: Vec<String> = alive.iter().map(|host| host.to_lowercase()).collect();
+        let clock = self.clock();
+        self.write_again(freed, move |db| {
+            Box::pin(async move {
+                let mut free = Select::new(
+                    "UPDATE nodes SET reservation = NULL, lock_expires_at = NULL \
+                     WHERE reservation IS NOT NULL AND lock_expires_at <= ",
+                );
+                free.push_bind(clock.now());
+                free.push(" AND LOWER(reservation) NOT IN (''");
+                for host in alive {
+                    free.push(", ").push_bind(host);
+                }
+                free.push(") RETURNING uuid");
+                keys(&free.all(db).await?)
+            })
+        })
+        .await
+    }
+}
+
+fn keys(rows: &[DbRow]) -> Result<Vec<Uuid>> {
+    rows.iter()
+        .map(|row| codec::Columns::new(row, "nodes", &["uuid"]).key())
+        .collect()
+}
+
+fn freed(nodes: &Vec<Uuid>) -> Vec<Change> {
+    nodes.iter().copied().map(Change::Freed).collect()
 }
 
 #[cfg(test)]
@@ -268,6 +342,50 @@ mod tests {
         ));
         let (node, lease) = &mut nodes[1];
         store.save_node(lease, node).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn locks_of_the_dead_are_freed_when_they_have_run_out() {
+        let store = testing::store().await;
+        let mut nodes = Vec::new();
+        for (name, owner, ttl) in [
+            ("a", "dead", SHORT),
+            ("b", "dead", TTL),
+            ("c", "Alive", SHORT),
+        ] {
+            let node = testing::stored(&store, name).await.uuid;
+            nodes.push(store.lock_node(node, owner, ttl).await.unwrap());
+        }
+        tokio::time::sleep(2 * SHORT).await;
+        let freed = store.free_orphans(&["alive".to_owned()]).await.unwrap();
+        assert_eq!(freed, [nodes[0].node]);
+        assert!(matches!(
+            store.renew(&nodes[0]).await,
+            Err(Error::LeaseLost { .. })
+        ));
+        store.renew(&nodes[1]).await.unwrap();
+        store.renew(&nodes[2]).await.unwrap();
+    }
+
+    /// Two processes, each with a connection of its own where there are two.
+    #[tokio::test]
+    async fn the_former_owner_is_fenced_in_every_table() {
+        let (here, there) = testing::pair().await;
+        let mut node = testing::stored(&here, "a").await;
+        let old = here.lock_node(node.uuid, "c1", SHORT).await.unwrap();
+        tokio::time::sleep(2 * SHORT).await;
+        let new = there.lock_node(node.uuid, "c2", TTL).await.unwrap();
+        assert_eq!(new.epoch, old.epoch + 1);
+        let lost = |outcome: crate::Result<()>| matches!(outcome, Err(Error::LeaseLost { .. }));
+        assert!(lost(here.renew(&old).await));
+        assert!(lost(here.save_node(&old, &mut node).await));
+        let parts = Vec::<crate::BiosSetting>::new();
+        assert!(lost(here.replace_parts(&old, parts).await));
+        assert!(lost(here.destroy_node(&old).await));
+        here.unlock(old).await.unwrap();
+        let held = here.lock_node(node.uuid, "c1", TTL).await.unwrap_err();
+        assert!(matches!(held, LockError::Held { owner, .. } if owner == "c2"));
+        there.save_node(&new, &mut node).await.unwrap();
     }
 
     /// Twenty tasks add up a number that only the lock protects, on a file

@@ -31,7 +31,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (3, include_str!("migrations/0003.sql")),
     (4, include_str!("migrations/0004.sql")),
     (5, include_str!("migrations/0005.sql")),
-    (7, include_str!("migrations/0007.sql")),
+    (6, include_str!("migrations/0006.sql")),
 ];
 
 /// Brings the schema up to date.

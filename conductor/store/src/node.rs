@@ -121,6 +121,9 @@ pub struct Node {
     pub traits: Vec<String>,
     /// The allocation that has it; a node that is saved without loses it.
     pub allocation_uuid: Option<Uuid>,
+    /// Host of the conductor that last took charge of it while it was in use.
+    #[serde(default)]
+    pub conductor_affinity: Option<String>,
     /// Interface implementations by kind: `power` → `redfish`, … for all 13
     /// kinds of [`INTERFACE_KINDS`].
     pub interfaces: std::collections::BTreeMap<String, String>,
@@ -182,6 +185,7 @@ impl Node {
             chassis_uuid: None,
             traits: Vec::new(),
             allocation_uuid: None,
+            conductor_affinity: None,
             interfaces: std::collections::BTreeMap::new(),
             created_at: crate::codec::now(),
             updated_at: None,

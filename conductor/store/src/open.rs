@@ -1,9 +1,14 @@
 //! Opening the database: URL, file, connections, migrations.
 
+mod claim;
+
+pub(crate) use claim::Claim;
+
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use sqlx::ConnectOptions;
@@ -20,6 +25,8 @@ use crate::Error;
 use crate::Inner;
 use crate::Result;
 use crate::Store;
+use crate::change::Teller;
+use crate::clock::Clock;
 use crate::db::Db;
 use crate::local::Locals;
 use crate::migrate;
@@ -27,13 +34,33 @@ use crate::writer::Writer;
 
 /// Reading connections at most.
 const READERS: u32 = 4;
+/// How long a reading waits for one of them, PostgreSQL's start included.
+const ACQUIRE: Duration = Duration::from_secs(10);
 /// How long SQLite waits for a lock of another process (a backup, a shell).
 const BUSY: Duration = Duration::from_secs(30);
+
+/// The advisory lock that a server on its own has for itself, and that those
+/// who share a PostgreSQL database have together.
+const LOCK: i64 = 7238471902;
+/// What the server of a shared database is to do with a client that was
+/// stopped or cut off in the middle of a transaction: nobody waits for its rows.
+const LIMITS: [(&str, &str); 6] = [
+    ("idle_in_transaction_session_timeout", "10s"),
+    ("lock_timeout", "10s"),
+    ("statement_timeout", "15s"),
+    ("tcp_keepalives_idle", "10"),
+    ("tcp_keepalives_interval", "5"),
+    ("tcp_keepalives_count", "3"),
+];
 
 /// Where the database is, and how its connections are made.
 pub(crate) enum Place {
     Sqlite(SqliteConnectOptions),
-    Postgres(PgConnectOptions),
+    Postgres {
+        options: PgConnectOptions,
+        /// Whether other processes may be there.
+        shared: bool,
+    },
 }
 
 /// Reading connections.
@@ -44,20 +71,27 @@ pub(crate) enum Readers {
 
 impl Place {
     /// A connection that writes. Fails with [`Error::Taken`] where another
-    /// server has one: each would look after all nodes.
+    /// server is, and one of the two is for itself: it looks after all nodes.
     pub(crate) async fn connect(&self) -> Result<Db> {
         match self {
             Self::Sqlite(options) => Ok(Db::Sqlite(options.connect().await?)),
-            Self::Postgres(options) => {
+            Self::Postgres { options, shared } => {
                 let mut db = Db::Postgres(options.connect().await?);
                 // Goes with the connection.
-                let sql = "SELECT CAST(CAST(pg_try_advisory_lock(7238471902) AS INT) AS BIGINT)";
-                match db.one(sql, []).await?.int(0)? {
+                let sql = match shared {
+                    true => "SELECT CAST(CAST(pg_try_advisory_lock_shared($1) AS INT) AS BIGINT)",
+                    false => "SELECT CAST(CAST(pg_try_advisory_lock($1) AS INT) AS BIGINT)",
+                };
+                match db.one(sql, [LOCK.into()]).await?.int(0)? {
                     Some(1) => Ok(db),
                     _ => Err(Error::Taken),
                 }
             }
         }
+    }
+
+    fn is_shared(&self) -> bool {
+        matches!(self, Self::Postgres { shared: true, .. })
     }
 }
 
@@ -80,60 +114,119 @@ impl Readers {
 }
 
 impl Store {
-    /// Opens the database and brings its schema up to date. `sqlite:PATH`
-    /// (the file is made with mode 0600 when it is missing),
+    /// Opens the database for a server on its own and brings its schema up to
+    /// date. `sqlite:PATH` (the file is made with mode 0600 when it is missing),
     /// `sqlite::memory:` (gone with the last handle; for tests) or
-    /// `postgres://USER:PASSWORD@HOST/DATABASE`.
+    /// `postgres://USER:PASSWORD@HOST/DATABASE`. Fails with [`Error::Taken`]
+    /// when another server works with it.
     pub async fn open(url: &str) -> Result<Self> {
-        let is_postgres = url.starts_with("postgres:") || url.starts_with("postgresql:");
-        let (place, readers) = if is_postgres {
-            let (place, readers) = postgres(url)?;
-            (place, Some(readers))
-        } else {
-            sqlite(url)?
-        };
+        if is_postgres(url) {
+            return Self::open_postgres(url, false).await;
+        }
+        let (place, readers, claim) = sqlite(url)?;
         let locals = match &place {
             Place::Sqlite(options) if readers.is_some() => {
                 Some(Locals::new(options.get_filename()))
             }
             _ => None,
         };
+        let doors = Doors {
+            readers,
+            locals,
+            claim,
+            ears: None,
+        };
+        Self::open_at(place, doors).await
+    }
+
+    /// Opens a PostgreSQL database that several processes share, and brings
+    /// its schema up to date. Fails with [`Error::NotShared`] for SQLite and
+    /// with [`Error::Taken`] while a server on its own works with it.
+    pub async fn open_shared(url: &str) -> Result<Self> {
+        if !is_postgres(url) {
+            path(url)?;
+            return Err(Error::NotShared);
+        }
+        Self::open_postgres(url, true).await
+    }
+
+    async fn open_postgres(url: &str, shared: bool) -> Result<Self> {
+        let options = postgres(url)?;
+        let readers = PgPoolOptions::new()
+            .max_connections(READERS)
+            .acquire_timeout(ACQUIRE)
+            .connect_lazy_with(options.clone());
+        let ears = PgPoolOptions::new()
+            .max_connections(1)
+            .connect_lazy_with(options.clone());
+        let place = Place::Postgres { options, shared };
+        let doors = Doors {
+            readers: Some(Readers::Postgres(readers)),
+            locals: None,
+            claim: None,
+            ears: shared.then_some(ears),
+        };
+        Self::open_at(place, doors).await
+    }
+
+    async fn open_at(place: Place, doors: Doors) -> Result<Self> {
         let mut connection = place.connect().await?;
         migrate::run(&mut connection).await?;
-        let writer = Writer::start(connection, place);
+        let clock = Arc::new(Clock::default());
+        clock.read(&mut connection).await?;
+        let teller = Teller::new(place.is_shared());
+        let ear = doors.ears.map(|pool| teller.listen(pool));
+        let writer = Writer::start(connection, place, teller.clone());
+        let inner = Inner {
+            writer,
+            readers: doors.readers,
+            locals: doors.locals,
+            teller,
+            clock,
+            ear,
+            claim: Mutex::new(doors.claim),
+        };
         Ok(Self {
-            inner: Arc::new(Inner {
-                writer,
-                readers,
-                locals,
-            }),
+            inner: Arc::new(inner),
         })
     }
 }
 
-fn postgres(url: &str) -> Result<(Place, Readers)> {
+/// What there is beside the connection that writes.
+struct Doors {
+    readers: Option<Readers>,
+    /// For short reads, where the database is a file of SQLite.
+    locals: Option<Locals>,
+    claim: Option<Claim>,
+    /// For what other processes tell.
+    ears: Option<PgPool>,
+}
+
+fn is_postgres(url: &str) -> bool {
+    url.starts_with("postgres:") || url.starts_with("postgresql:")
+}
+
+fn postgres(url: &str) -> Result<PgConnectOptions> {
     let options: PgConnectOptions = url.parse().map_err(|_| Error::BadUrl {
         url: without_password(url),
         reason: "expected postgres://USER:PASSWORD@HOST/DATABASE",
     })?;
-    let options = options
+    Ok(options
         .application_name("wrought")
-        .disable_statement_logging();
-    let readers = PgPoolOptions::new()
-        .max_connections(READERS)
-        .connect_lazy_with(options.clone());
-    Ok((Place::Postgres(options), Readers::Postgres(readers)))
+        .options(LIMITS)
+        .disable_statement_logging())
 }
 
-fn sqlite(url: &str) -> Result<(Place, Option<Readers>)> {
+fn sqlite(url: &str) -> Result<(Place, Option<Readers>, Option<Claim>)> {
     let options = SqliteConnectOptions::new()
         .foreign_keys(true)
         .busy_timeout(BUSY)
         .disable_statement_logging();
     let Some(path) = path(url)? else {
-        return Ok((Place::Sqlite(options.in_memory(true)), None));
+        return Ok((Place::Sqlite(options.in_memory(true)), None, None));
     };
     make_file(&path)?;
+    let claim = Claim::take(&path)?;
     let options = options.filename(&path);
     let readers = SqlitePoolOptions::new()
         .max_connections(READERS)
@@ -143,7 +236,8 @@ fn sqlite(url: &str) -> Result<(Place, Option<Readers>)> {
     let options = options
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full);
-    Ok((Place::Sqlite(options), Some(Readers::Sqlite(readers))))
+    let readers = Readers::Sqlite(readers);
+    Ok((Place::Sqlite(options), Some(readers), Some(claim)))
 }
 
 /// The file of the URL; none for a database in memory.
@@ -223,6 +317,47 @@ mod tests {
         }
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[tokio::test]
+    async fn sqlite_is_not_shared() {
+        let dir = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", dir.path().join("w.db").display());
+        let error = Store::open_shared(&url).await.unwrap_err();
+        assert!(matches!(error, Error::NotShared), "{error}");
+        assert!(error.to_string().contains("PostgreSQL"), "{error}");
+        assert!(!dir.path().join("w.db").exists(), "nothing was made");
+    }
+
+    #[tokio::test]
+    async fn who_is_alone_shares_with_nobody() {
+        let Some(url) = crate::testing::postgres() else {
+            return;
+        };
+        let first = Store::open_shared(&url).await.unwrap();
+        let second = Store::open_shared(&url).await.unwrap();
+        let refused = Store::open(&url).await.unwrap_err();
+        assert!(matches!(refused, Error::Taken), "{refused}");
+        first.close().await;
+        second.close().await;
+        let alone = opened(&url).await;
+        for refused in [Store::open(&url).await, Store::open_shared(&url).await] {
+            assert!(matches!(refused, Err(Error::Taken)));
+        }
+        alone.close().await;
+    }
+
+    /// The server lets go of a lock a moment after its client has closed.
+    async fn opened(url: &str) -> Store {
+        loop {
+            match Store::open(url).await {
+                Ok(store) => return store,
+                Err(Error::Taken) => {
+                    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
     }
 
     #[tokio::test]

@@ -14,7 +14,6 @@ use crate::Lease;
 use crate::Result;
 use crate::Store;
 use crate::codec;
-use crate::codec::Cell;
 use crate::codec::Columns;
 use crate::db::Db;
 use crate::db::DbRow;
@@ -92,17 +91,12 @@ impl Store {
     /// same name the later one. Fails with [`Error::LeaseLost`].
     pub async fn replace_parts<P: Part>(&self, lease: &Lease, parts: Vec<P>) -> Result<()> {
         let lease = lease.clone();
-        self.write(move |db| {
+        self.write_again(crate::nothing, move |db| {
             Box::pin(async move {
-                let sql = "SELECT uuid FROM nodes WHERE uuid = $1 AND reservation = $2 \
-                           AND lock_epoch = $3";
-                let cells = [
-                    lease.node.into(),
-                    Cell::text(&lease.owner),
-                    lease.epoch.into(),
-                ];
-                let held = db.optional(sql, cells).await?;
-                lease.check(u64::from(held.is_some()))?;
+                // Changes nothing, and keeps the lock as it is until the end.
+                let sql = "UPDATE nodes SET lock_epoch = lock_epoch WHERE uuid = $1 \
+                           AND reservation = $2 AND lock_epoch = $3";
+                lease.check(db.execute(sql, lease.cells()).await?)?;
                 replace(db, lease.node, parts).await
             })
         })

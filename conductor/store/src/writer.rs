@@ -8,7 +8,9 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::sync::oneshot;
 
+use crate::Change;
 use crate::Error;
+use crate::change::Teller;
 use crate::db::Db;
 use crate::db::Kind;
 use crate::open::Place;
@@ -19,9 +21,11 @@ pub(crate) type Work<'c, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Sen
 /// Hands the outcome to the caller, given the fate of the commit.
 type Deliver = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
-/// A job that has run: whether its changes are to be kept, and its answer.
+/// A job that has run: whether its changes are to be kept, what others are to
+/// be told then, and its answer.
 struct Ran {
     keep: bool,
+    changes: Vec<Change>,
     deliver: Deliver,
 }
 
@@ -39,6 +43,8 @@ const QUEUE: usize = 4096;
 const GROUP: usize = 256;
 /// How long a lost connection may take to be made again while jobs wait.
 const RECONNECT: Duration = Duration::from_secs(5);
+/// How long PostgreSQL may take for a group before its connection is given up.
+const ANSWER: Duration = Duration::from_secs(20);
 
 /// The way into the queue.
 pub(crate) struct Writer {
@@ -48,9 +54,9 @@ pub(crate) struct Writer {
 impl Writer {
     /// Starts the task that owns the connection; one that is lost is made
     /// again at `place`.
-    pub(crate) fn start(connection: Db, place: Place) -> Self {
+    pub(crate) fn start(connection: Db, place: Place, teller: Teller) -> Self {
         let (orders, queue) = mpsc::channel(QUEUE);
-        tokio::spawn(serve(connection, place, queue));
+        tokio::spawn(serve(connection, place, teller, queue));
         Self { orders }
     }
 
@@ -61,11 +67,23 @@ impl Writer {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
+        self.run_telling(crate::nothing, work).await
+    }
+
+    /// The same; what its outcome `changes` is told to those who wait.
+    pub(crate) async fn run_telling<T, E, F, C>(&self, changes: C, work: F) -> Result<T, E>
+    where
+        F: for<'c> FnOnce(&'c mut Db) -> Work<'c, T, E> + Send + 'static,
+        C: FnOnce(&T) -> Vec<Change> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
         let (answer, outcome) = oneshot::channel::<Result<T, E>>();
         let job: Job = Box::new(move |connection| {
             Box::pin(async move {
                 let result = work(connection).await;
                 let keep = result.is_ok();
+                let changes = result.as_ref().map(changes).unwrap_or_default();
                 let deliver: Deliver = Box::new(move |commit| {
                     let result = match commit {
                         Ok(()) => result,
@@ -74,14 +92,19 @@ impl Writer {
                     // A caller that has gone away needs no answer.
                     answer.send(result).ok();
                 });
-                Ran { keep, deliver }
+                Ran {
+                    keep,
+                    changes,
+                    deliver,
+                }
             })
         });
         self.orders
             .send(Order::Run(job))
             .await
             .map_err(|_| Error::Closed)?;
-        outcome.await.map_err(|_| Error::Closed)?
+        // Dropped with its group: the connection was lost.
+        outcome.await.map_err(|_| Error::Cut)?
     }
 
     /// Ends the task after what is queued.
@@ -93,7 +116,8 @@ impl Writer {
     }
 }
 
-async fn serve(mut connection: Db, place: Place, mut queue: mpsc::Receiver<Order>) {
+async fn serve(connection: Db, place: Place, teller: Teller, mut queue: mpsc::Receiver<Order>) {
+    let mut connection = Some(connection);
     let mut closing = None;
     while closing.is_none() {
         let mut group = Vec::new();
@@ -118,12 +142,23 @@ async fn serve(mut connection: Db, place: Place, mut queue: mpsc::Receiver<Order
                 Err(_) => break,
             }
         }
-        if !group.is_empty() && !run_group(&mut connection, group).await {
-            connect_again(&mut connection, &place).await;
+        if group.is_empty() {
+            continue;
+        }
+        if connection.is_none() {
+            connection = connect_again(&place).await;
+        }
+        // Without a connection the group is dropped, which its callers learn.
+        if let Some(open) = &mut connection
+            && !run_group(open, group, &teller).await
+        {
+            connection = connect_again(&place).await;
         }
     }
     queue.close();
-    if let Err(error) = connection.close().await {
+    if let Some(connection) = connection
+        && let Err(error) = connection.close().await
+    {
         tracing::warn!(%error, "the database connection did not close cleanly");
     }
     if let Some(Some(done)) = closing {
@@ -134,42 +169,69 @@ async fn serve(mut connection: Db, place: Place, mut queue: mpsc::Receiver<Order
 /// Runs the jobs in one transaction. A job that fails undoes its own changes
 /// alone; when the transaction itself fails, every job of the group learns it.
 /// Whether the connection is still good.
-async fn run_group(connection: &mut Db, group: Vec<Job>) -> bool {
+async fn run_group(connection: &mut Db, group: Vec<Job>, teller: &Teller) -> bool {
     let mut kept: Vec<Deliver> = Vec::with_capacity(group.len());
-    let outcome = run_jobs(connection, group, &mut kept).await;
+    let mut changes = Vec::new();
+    let patient = connection.kind() == Kind::Sqlite;
+    let jobs = run_jobs(connection, group, teller, &mut kept, &mut changes);
+    let (outcome, answers) = match patient {
+        true => (jobs.await, true),
+        // A server that is silent is gone.
+        false => match tokio::time::timeout(ANSWER, jobs).await {
+            Ok(outcome) => (outcome, true),
+            Err(_) => (Err(silent()), false),
+        },
+    };
     match outcome {
         Ok(()) => {
+            teller.after_commit(&changes);
             kept.into_iter().for_each(|deliver| deliver(Ok(())));
             true
         }
         Err(error) => {
-            // Fails when the database has rolled back by itself.
-            connection.run("ROLLBACK").await.ok();
+            let good = answers && is_good(connection).await;
             let error = Arc::new(error);
             kept.into_iter()
                 .for_each(|deliver| deliver(Err(Error::Commit(error.clone()))));
-            connection.run("SELECT 1").await.is_ok()
+            good
         }
     }
 }
 
-/// Replaces a lost connection. Where that fails, the next group of jobs does
-/// so too, and another attempt follows.
-async fn connect_again(connection: &mut Db, place: &Place) {
+fn silent() -> sqlx::Error {
+    let text = format!("no answer within {} s", ANSWER.as_secs());
+    sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, text))
+}
+
+async fn is_good(connection: &mut Db) -> bool {
+    let ask = async {
+        // Fails when the database has rolled back by itself.
+        connection.run("ROLLBACK").await.ok();
+        connection.run("SELECT 1").await.is_ok()
+    };
+    tokio::time::timeout(RECONNECT, ask).await.unwrap_or(false)
+}
+
+/// Replaces a lost connection. Where that fails, the next group of jobs makes
+/// another attempt.
+async fn connect_again(place: &Place) -> Option<Db> {
     match tokio::time::timeout(RECONNECT, place.connect()).await {
         Ok(Ok(fresh)) => {
             tracing::warn!("the connection to the database was lost and made again");
-            *connection = fresh;
+            return Some(fresh);
         }
         Ok(Err(error)) => tracing::error!(%error, "the database cannot be reached"),
         Err(_) => tracing::error!("the database does not answer"),
     }
+    None
 }
 
 async fn run_jobs(
     connection: &mut Db,
     group: Vec<Job>,
+    teller: &Teller,
     kept: &mut Vec<Deliver>,
+    changes: &mut Vec<Change>,
 ) -> Result<(), sqlx::Error> {
     let (begin, alone) = match connection.kind() {
         Kind::Sqlite => ("BEGIN IMMEDIATE", group.len() == 1),
@@ -181,12 +243,13 @@ async fn run_jobs(
         if !alone {
             connection.run("SAVEPOINT job").await?;
         }
-        let Ran { keep, deliver } = job(&mut *connection).await;
-        if keep {
-            kept.push(deliver);
+        let ran = job(&mut *connection).await;
+        if ran.keep {
+            kept.push(ran.deliver);
+            changes.extend(ran.changes);
         } else {
             // Nothing of it is stored, whatever becomes of the commit.
-            deliver(Ok(()));
+            (ran.deliver)(Ok(()));
             if !alone {
                 connection.run("ROLLBACK TO SAVEPOINT job").await?;
             }
@@ -198,6 +261,7 @@ async fn run_jobs(
     let end = if alone && kept.is_empty() {
         "ROLLBACK"
     } else {
+        teller.with_commit(connection, changes).await?;
         "COMMIT"
     };
     connection.run(end).await

@@ -122,11 +122,32 @@ impl Store {
         .await
     }
 
+    /// Says that the conductor on `host` looks for the allocation's node from
+    /// now on. False when another one was faster, or nobody needs to.
+    pub async fn claim_allocation(&self, found: &Allocation, host: &str) -> Result<bool> {
+        let before = found.conductor.clone().unwrap_or_default();
+        let (allocation, host) = (found.uuid, host.to_owned());
+        self.write_again(crate::nothing, move |db| {
+            Box::pin(async move {
+                let sql = "UPDATE allocations SET conductor = $1 WHERE uuid = $2 AND state = $3 \
+                           AND COALESCE(conductor, '') IN ($4, $1)";
+                let cells = [
+                    Cell::text(host),
+                    allocation.into(),
+                    Cell::text(AllocationState::Allocating.as_str()),
+                    Cell::text(before),
+                ];
+                Ok::<_, Error>(db.execute(sql, cells).await? == 1)
+            })
+        })
+        .await
+    }
+
     /// Ends the search for a node without one. An allocation that is gone or
     /// no longer `allocating` is left alone.
     pub async fn fail_allocation(&self, allocation: Uuid, reason: &str) -> Result<()> {
         let reason = reason.to_owned();
-        self.write(move |db| {
+        self.write_again(crate::nothing, move |db| {
             Box::pin(async move {
                 let sql = "UPDATE allocations SET state = $1, last_error = $2, updated_at = $3 \
                            WHERE uuid = $4 AND state = $5";

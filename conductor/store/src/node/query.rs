@@ -9,7 +9,6 @@ use super::Node;
 use super::row;
 use crate::Result;
 use crate::Store;
-use crate::codec;
 use crate::packed;
 use crate::packed::Packed;
 use crate::page;
@@ -62,6 +61,10 @@ pub struct NodeQuery {
     pub chassis_uuid: Option<Uuid>,
     /// Whether somebody holds its lock now.
     pub reserved: Option<bool>,
+    /// Whether only those are wanted whose power is being changed.
+    pub power_moving: bool,
+    /// Not last taken charge of by the conductor on this host.
+    pub affinity_not: Option<String>,
     /// Column to sort by; none: the order of creation.
     pub sort_key: Option<String>,
     /// Direction.
@@ -107,10 +110,10 @@ const BRIEF: &[&str] = &[
 impl Store {
     /// The nodes that the query asks for.
     pub async fn list_nodes(&self, query: &NodeQuery) -> Result<Vec<Node>> {
-        let query = query.clone();
+        let (query, clock) = (query.clone(), self.clock());
         self.read(move |db| {
             Box::pin(async move {
-                let now = codec::now();
+                let now = clock.now();
                 let mut select = Select::new(row::SELECT.as_str());
                 filter(&mut select, &query, now);
                 LISTED.paged(db, &mut select, &query.page()).await?;
@@ -123,14 +126,14 @@ impl Store {
 
     /// The same list with only what a brief list shows: far less work.
     pub async fn list_nodes_brief(&self, query: &NodeQuery) -> Result<Vec<NodeBrief>> {
-        let query = query.clone();
+        let (query, clock) = (query.clone(), self.clock());
         self.read(move |db| {
             Box::pin(async move {
                 let mut select = Select::new(format!(
                     "SELECT string_agg(line, '') FROM (SELECT {} AS line FROM nodes",
                     packed::fields(BRIEF)
                 ));
-                filter(&mut select, &query, codec::now());
+                filter(&mut select, &query, clock.now());
                 LISTED.paged(db, &mut select, &query.page()).await?;
                 select.push(") AS page");
                 let page = select.one(db).await?;
@@ -243,6 +246,13 @@ fn filter(select: &mut Select, query: &NodeQuery, now: Timestamp) {
             select.push_bind(now.as_microsecond()).push(")");
         }
         None => {}
+    }
+    if query.power_moving {
+        select.push(" AND target_power_state IS NOT NULL");
+    }
+    if let Some(host) = &query.affinity_not {
+        select.push(" AND (conductor_affinity IS NULL OR conductor_affinity <> ");
+        select.push_bind(host.clone()).push(")");
     }
 }
 

@@ -64,6 +64,7 @@ pub(super) const COLUMNS: &[&str] = &[
     "disable_power_off",
     "chassis_uuid",
     "traits",
+    "conductor_affinity",
     "bios_interface",
     "boot_interface",
     "console_interface",
@@ -226,6 +227,7 @@ pub(super) fn cells(node: &Node) -> Vec<Cell> {
         Cell::bool(node.disable_power_off),
         Cell::shown(node.chassis_uuid),
         Cell::json(&node.traits),
+        Cell::maybe(node.conductor_affinity.as_ref()),
     ];
     cells.extend(
         INTERFACE_KINDS
@@ -289,6 +291,7 @@ pub(super) fn read(row: &DbRow, now: Timestamp) -> Result<Node> {
         disable_power_off: column.bool()?,
         chassis_uuid: column.maybe_parse()?,
         traits: column.json()?,
+        conductor_affinity: column.maybe_text()?,
         allocation_uuid: None,
         interfaces: BTreeMap::new(),
         updated_at: None,

@@ -1,5 +1,10 @@
 //! Making, finding, saving and deleting nodes.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+
+use jiff::Timestamp;
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 use wrought_wire::state::ProvisionState;
@@ -49,7 +54,8 @@ impl Store {
     }
 
     async fn one_node(&self, column: &'static str, value: String) -> Result<Option<Node>> {
-        self.read_row(move |db| Box::pin(find(db, column, value)))
+        let clock = self.clock();
+        self.read_row(move |db| Box::pin(async move { find(db, column, value, clock.now()).await }))
             .await
     }
 
@@ -95,9 +101,13 @@ impl Store {
         let lease = lease.clone();
         let journal = journal.to_vec();
         let history = history.to_vec();
+        let tried = Arc::new(AtomicBool::new(false));
         let saved = self
-            .write(move |db| {
+            .write_again(crate::nothing, move |db| {
                 Box::pin(async move {
+                    if tried.swap(true, Ordering::Relaxed) && is_saved(db, &lease, &saved).await? {
+                        return Ok(saved);
+                    }
                     save(db, &lease, &saved).await?;
                     journal::append(db, &journal).await?;
                     history::append(db, &history).await?;
@@ -129,14 +139,27 @@ impl Store {
     }
 }
 
-/// The node whose unique `column` has that value.
-pub(crate) async fn find(db: &mut Db, column: &'static str, value: String) -> Result<Option<Node>> {
+/// The node whose unique `column` has that value, with its lock as of `now`.
+pub(crate) async fn find(
+    db: &mut Db,
+    column: &'static str,
+    value: String,
+    now: Timestamp,
+) -> Result<Option<Node>> {
     let sql = format!("{} WHERE {column} = $1", row::SELECT.as_str());
     // Both parts are constants of this program.
     let found = db.optional(AssertSqlSafe(sql), [value.into()]).await?;
-    found
-        .map(|found| row::read(&found, codec::now()))
-        .transpose()
+    found.map(|found| row::read(&found, now)).transpose()
+}
+
+/// Whether an earlier try to save this was committed although its answer was
+/// lost: no other change under the lease has the same time.
+async fn is_saved(db: &mut Db, lease: &Lease, node: &Node) -> Result<bool> {
+    let sql = "SELECT uuid FROM nodes WHERE uuid = $1 AND reservation = $2 AND lock_epoch = $3 \
+               AND updated_at = $4";
+    let at = codec::Cell::time(node.updated_at);
+    let cells = lease.cells().into_iter().chain([at]);
+    Ok(db.optional(sql, cells).await?.is_some())
 }
 
 /// Stores all of a node under its lease. An allocation that the node no longer

@@ -51,6 +51,7 @@ impl Store {
         if addresses.is_empty() {
             return Ok(None);
         }
+        let clock = self.clock();
         self.read(move |db| {
             Box::pin(async move {
                 let mut select = Select::new("SELECT DISTINCT node_uuid FROM ports WHERE 1 = 1");
@@ -63,7 +64,7 @@ impl Store {
                     .collect::<Result<Vec<Uuid>>>()?;
                 match nodes.as_slice() {
                     [] => Ok(None),
-                    [node] => crate::node::find(db, "uuid", node.to_string()).await,
+                    [node] => crate::node::find(db, "uuid", node.to_string(), clock.now()).await,
                     _ => Err(Error::AmbiguousAddresses { addresses, nodes }),
                 }
             })

@@ -195,7 +195,7 @@ fn any_node() -> impl Strategy<Value = Node> {
         text(),
     );
     let objects = prop::collection::vec(object(), 11);
-    let texts = prop::collection::vec(name(), 14);
+    let texts = prop::collection::vec(name(), 15);
     let bools = prop::collection::vec(any::<bool>(), 5);
     let maybe = (option::of(any::<bool>()), option::of(any::<bool>()));
     let times = (time(), prop::collection::vec(option::of(time()), 4));
@@ -267,6 +267,7 @@ fn any_node() -> impl Strategy<Value = Node> {
                 chassis_uuid: ids.2,
                 traits: lists.0,
                 allocation_uuid: None,
+                conductor_affinity: maybe_text(),
                 interfaces: lists.1,
                 created_at: times.0,
                 updated_at: stamp(),
