@@ -1,5 +1,7 @@
 //! Request bodies: bounded in size, depth and time, JSON only.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -42,13 +44,27 @@ pub(crate) async fn bytes(headers: &HeaderMap, body: Body, limit: usize) -> Resu
     if announced.is_some_and(|length| length > limit as u64) {
         return Err(ApiError::too_large(limit));
     }
-    let read = tokio::time::timeout(PATIENCE, axum::body::to_bytes(body, limit));
-    match read.await {
-        Err(_) => Err(ApiError::too_slow()),
-        // Larger than announced, or the connection broke and nobody reads on.
-        Ok(Err(_)) => Err(ApiError::too_large(limit)),
-        Ok(Ok(bytes)) => Ok(bytes),
+    tokio::time::timeout(PATIENCE, whole(body, limit))
+        .await
+        .unwrap_or_else(|_| Err(ApiError::too_slow()))
+}
+
+async fn whole(mut body: Body, limit: usize) -> Result<Bytes> {
+    let mut read = Vec::new();
+    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        let frame = frame.map_err(|_| {
+            ApiError::bad_request("The request body broke off, or is not cut in good chunks.")
+        })?;
+        let Some(data) = frame.data_ref() else {
+            // Trailers say nothing here.
+            continue;
+        };
+        if data.len() > limit - read.len() {
+            return Err(ApiError::too_large(limit));
+        }
+        read.extend_from_slice(data);
     }
+    Ok(Bytes::from(read))
 }
 
 /// Makes JSON of a body; none of an empty one.
@@ -128,6 +144,7 @@ mod tests {
     use axum::body::Body;
     use axum::http::HeaderMap;
 
+    use super::bytes;
     use super::maybe_json;
 
     #[tokio::test]
@@ -138,6 +155,18 @@ mod tests {
         assert_eq!(read(String::new()).await.unwrap(), None);
         assert_eq!(read("{".to_owned()).await.unwrap_err().status(), 400);
         assert_eq!(read("x".repeat(101)).await.unwrap_err().status(), 413);
+        // As it comes when nobody says how long it will be.
+        let pieces = |count: usize| {
+            let pieces = (0..count).map(|_| Ok::<_, std::io::Error>("0123456789"));
+            Body::from_stream(futures_util::stream::iter(pieces.collect::<Vec<_>>()))
+        };
+        let counted = |count| async move { bytes(&HeaderMap::new(), pieces(count), 100).await };
+        assert_eq!(counted(10).await.unwrap().len(), 100);
+        assert_eq!(counted(11).await.unwrap_err().status(), 413);
+        let broken = [Ok("1"), Err(std::io::Error::other("broken"))];
+        let broken = Body::from_stream(futures_util::stream::iter(broken));
+        let refused = bytes(&HeaderMap::new(), broken, 100).await.unwrap_err();
+        assert_eq!(refused.status(), 400);
         let nested = |levels| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         assert!(read(nested(25)).await.is_ok());
         assert_eq!(read(nested(26)).await.unwrap_err().status(), 400);

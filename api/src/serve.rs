@@ -2,6 +2,7 @@
 
 mod connection;
 mod http1;
+mod http2;
 
 use std::future::Future;
 use std::io;
@@ -64,6 +65,8 @@ impl Default for Limits {
 }
 
 /// Serves `router` until `shutdown` is ready, then lets running requests end.
+/// HTTP/1.1, and HTTP/2 with clients that choose it in the TLS handshake (ALPN),
+/// where the configuration offers it.
 ///
 /// # Errors
 /// The listener failed for good.

@@ -17,6 +17,7 @@ use tower::ServiceExt;
 use super::Counted;
 use super::Limits;
 use super::http1;
+use super::http2;
 use crate::context::OverTls;
 use crate::context::Peer;
 
@@ -79,7 +80,10 @@ pub(super) async fn serve(
         return http1::serve(stream, answering, bounds).await;
     };
     match timeout(bounds.limits.handshake, acceptor.accept(stream)).await {
-        Ok(Ok(stream)) => http1::serve(stream, answering, bounds).await,
+        Ok(Ok(stream)) => match stream.get_ref().1.alpn_protocol() {
+            Some(b"h2") => http2::serve(stream, answering, bounds).await,
+            _ => http1::serve(stream, answering, bounds).await,
+        },
         Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
         Err(_) => tracing::debug!("TLS handshake timed out"),
     }

@@ -327,7 +327,9 @@ async fn health_and_readiness_for_everybody() {
         assert_eq!(api.get(path).await.status, 200, "{path}");
     }
     // No conductor: the service lives and cannot do what it is asked.
-    api.store.unregister_conductor("conductor-1").await.unwrap();
+    let instance = api.store.conductors().await.unwrap()[0].instance;
+    let left = api.store.unregister_conductor("conductor-1", instance);
+    left.await.unwrap();
     assert_eq!(api.get("/healthcheck").await.status, 200);
     let answer = api.get("/readiness").await;
     assert_eq!(answer.status, 503);
