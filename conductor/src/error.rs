@@ -173,6 +173,17 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
+/// Whether the database itself failed, rather than what is in it.
+fn is_unavailable(source: &Source) -> bool {
+    use wrought_store::Error;
+    use wrought_store::LockError;
+    let error = match source.downcast_ref::<LockError>() {
+        Some(LockError::Store(error)) => Some(error),
+        _ => source.downcast_ref::<Error>(),
+    };
+    error.is_some_and(Error::is_unavailable)
+}
+
 impl From<Error> for wrought_rpc::Error {
     fn from(error: Error) -> Self {
         use wrought_rpc::Kind;
@@ -183,14 +194,17 @@ impl From<Error> for wrought_rpc::Error {
             Error::Invalid(_) => Kind::InvalidParameter,
             Error::Conflict(_) => Kind::Conflict,
             Error::Stale { .. } => Kind::Stale,
+            // Another conductor goes on with the node.
+            Error::LeaseLost(_) => Kind::NodeLocked,
+            // Full, unreachable, being restored: nothing that the request is
+            // to blame for, and worth trying again.
+            Error::Store { source, .. } if is_unavailable(source) => Kind::Busy,
             Error::Forbidden(_) => Kind::Forbidden,
             Error::Unsupported { .. } => Kind::Unsupported,
             Error::NotMine { .. } => Kind::NotMine,
             Error::Busy(_) | Error::Ending(_) => Kind::Busy,
             Error::Bmc { .. } | Error::PowerTimeout { .. } | Error::Agent { .. } => Kind::Hardware,
-            Error::LeaseLost(_) | Error::Store { .. } | Error::BootFile { .. } | Error::Step(_) => {
-                Kind::Internal
-            }
+            Error::Store { .. } | Error::BootFile { .. } | Error::Step(_) => Kind::Internal,
         };
         Self::new(kind, chain(&error))
     }
@@ -209,5 +223,22 @@ mod tests {
             source: Box::new(inner),
         };
         assert_eq!(chain(&error), "database: read a node: no route to host");
+    }
+
+    #[test]
+    fn a_database_that_cannot_be_used_is_no_fault_of_the_request() {
+        let kind = |source| {
+            let action = "save a node";
+            wrought_rpc::Error::from(Error::Store { action, source }).kind
+        };
+        let closed = wrought_store::Error::Closed;
+        assert_eq!(kind(Box::new(closed)), wrought_rpc::Kind::Busy);
+        let corrupt = wrought_store::Error::Corrupt {
+            table: "nodes",
+            column: "extra".to_owned(),
+            row: "x".to_owned(),
+            source: "no JSON".into(),
+        };
+        assert_eq!(kind(Box::new(corrupt)), wrought_rpc::Kind::Internal);
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use uuid::Uuid;
+use wrought_rpc::Caller;
 use wrought_store::history::HistoryEntry;
 use wrought_store::journal::JournalEntry;
 use wrought_store::journal::Phase;
@@ -41,6 +42,8 @@ pub struct Task {
     /// The conductor that took charge of the node before this one did.
     former: Option<String>,
     notes: Notes,
+    /// Who asked for what is done, for the history.
+    caller: Caller,
 }
 
 impl Task {
@@ -82,6 +85,7 @@ impl Task {
                 held,
                 former: None,
                 notes: Notes::default(),
+                caller: Caller::current(),
             }),
             other => {
                 let lease = held.lease().clone();
@@ -187,7 +191,7 @@ impl Task {
             severity: Some(severity.to_owned()),
             event_type: Some(event_type.to_owned()),
             event: event.to_owned(),
-            user: None,
+            user: self.caller.user.clone(),
             conductor: Some(self.svc.config.host.clone()),
             created_at: Timestamp::now(),
             state: Some(self.node.provision_state),

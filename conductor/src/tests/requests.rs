@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use serde_json::json;
+use wrought_rpc::Caller;
 use wrought_rpc::Conductor;
 use wrought_rpc::Kind;
+use wrought_store::HistoryQuery;
 use wrought_wire::state::BootDevice;
 use wrought_wire::state::PowerState;
 use wrought_wire::state::PowerTarget;
@@ -100,6 +102,26 @@ async fn verification_tells_what_is_wrong() {
         )
     );
     assert!(!node.maintenance);
+}
+
+#[tokio::test]
+async fn the_history_tells_who_asked() {
+    for user in [Some("admin"), None] {
+        let rig = Rig::new().await;
+        rig.machine.knobs(|knobs| knobs.bmc_gone = true);
+        let caller = Caller {
+            user: user.map(str::to_owned),
+        };
+        caller.scope(rig.ask(Verb::Manage)).await;
+        rig.until("error", async || rig.node().await.last_error.is_some())
+            .await;
+        let entries = rig.store.history(rig.node, &HistoryQuery::default()).await;
+        let entries = entries.unwrap();
+        assert!(!entries.is_empty());
+        for entry in entries {
+            assert_eq!((entry.user.as_deref(), entry.project), (user, None));
+        }
+    }
 }
 
 #[tokio::test]
