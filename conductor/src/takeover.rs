@@ -142,9 +142,8 @@ pub(crate) async fn look(svc: &Arc<Service>) -> Result<(), Error> {
         while let Some(nodes) = pages.try_next().await.map_err(store("list nodes"))? {
             for node in nodes.iter().filter(|node| svc.owns(node)) {
                 let held = node.reservation.as_deref();
-                if held.is_some_and(|host| host != svc.config.host) {
-                    awaited.insert(node.uuid);
-                } else if held.is_none() && !take_over(svc, node, &hosts) {
+                let elsewhere = held.is_some_and(|host| host != svc.config.host);
+                if elsewhere || (held.is_none() && !take_over(svc, node, &hosts)) {
                     awaited.insert(node.uuid);
                 }
             }

@@ -199,18 +199,21 @@ impl Store {
     /// gives back the nodes: what a conductor does when it starts.
     pub async fn release_all(&self, owner: &str) -> Result<Vec<Uuid>> {
         let owner = owner.to_lowercase();
-        self.write_again(freed, move |db| {
-            Box::pin(async move {
-                let rows = db
-                    .all(
-                        "UPDATE nodes SET reservation = NULL, lock_expires_at = NULL \
+        self.write_again(
+            |nodes: &Vec<Uuid>| freed(nodes),
+            move |db| {
+                Box::pin(async move {
+                    let rows = db
+                        .all(
+                            "UPDATE nodes SET reservation = NULL, lock_expires_at = NULL \
                          WHERE LOWER(reservation) = $1 RETURNING uuid",
-                        [owner.into()],
-                    )
-                    .await?;
-                keys(&rows)
-            })
-        })
+                            [owner.into()],
+                        )
+                        .await?;
+                    keys(&rows)
+                })
+            },
+        )
         .await
     }
 
@@ -220,21 +223,24 @@ impl Store {
     pub async fn free_orphans(&self, alive: &[String]) -> Result<Vec<Uuid>> {
         let alive: Vec<String> = alive.iter().map(|host| host.to_lowercase()).collect();
         let clock = self.clock();
-        self.write_again(freed, move |db| {
-            Box::pin(async move {
-                let mut free = Select::new(
-                    "UPDATE nodes SET reservation = NULL, lock_expires_at = NULL \
+        self.write_again(
+            |nodes: &Vec<Uuid>| freed(nodes),
+            move |db| {
+                Box::pin(async move {
+                    let mut free = Select::new(
+                        "UPDATE nodes SET reservation = NULL, lock_expires_at = NULL \
                      WHERE reservation IS NOT NULL AND lock_expires_at <= ",
-                );
-                free.push_bind(clock.now());
-                free.push(" AND LOWER(reservation) NOT IN (''");
-                for host in alive {
-                    free.push(", ").push_bind(host);
-                }
-                free.push(") RETURNING uuid");
-                keys(&free.all(db).await?)
-            })
-        })
+                    );
+                    free.push_bind(clock.now());
+                    free.push(" AND LOWER(reservation) NOT IN (''");
+                    for host in alive {
+                        free.push(", ").push_bind(host);
+                    }
+                    free.push(") RETURNING uuid");
+                    keys(&free.all(db).await?)
+                })
+            },
+        )
         .await
     }
 }
@@ -245,7 +251,7 @@ fn keys(rows: &[DbRow]) -> Result<Vec<Uuid>> {
         .collect()
 }
 
-fn freed(nodes: &Vec<Uuid>) -> Vec<Change> {
+fn freed(nodes: &[Uuid]) -> Vec<Change> {
     nodes.iter().copied().map(Change::Freed).collect()
 }
 
