@@ -50,9 +50,9 @@ mod select;
 mod writer;
 
 #[cfg(test)]
-mod cut;
-#[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use allocation::Allocation;
 pub use allocation::AllocationQuery;

@@ -1,0 +1,3 @@
+//! Tests of the whole store.
+
+mod cut;
