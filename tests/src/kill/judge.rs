@@ -20,6 +20,13 @@ pub fn faults(log: &Log, rows: &[Row]) -> Vec<String> {
     faults
 }
 
+/// A flow may only fail in a step that was begun: nothing else can be in doubt.
+pub fn unbegun(rows: &[Row]) -> Option<String> {
+    let failed = rows.iter().rfind(|row| row.phase == "failed")?;
+    let begun = |row: &Row| row.phase == "started" && row.step == failed.step;
+    (!rows.iter().any(begun)).then(|| format!("step {} was never begun", failed.step))
+}
+
 /// A step that asks for it was followed by a restart of the machine.
 fn restarts(orders: &[Order]) -> Vec<String> {
     let mut asked = None;

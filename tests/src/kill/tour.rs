@@ -211,6 +211,7 @@ impl Worker {
         let mut faults = self.faults(&subject, flow, mark, &rows).await?;
         if failed.is_some() {
             faults.retain(|fault| !fault.starts_with(OTHER_REST));
+            faults.extend(judge::unbegun(&rows));
         }
         if let Some(last) = faults.last_mut() {
             last.push_str(&self.story(&subject, mark));
