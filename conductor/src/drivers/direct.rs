@@ -23,6 +23,7 @@ use crate::internal;
 use crate::logs;
 use crate::power;
 use crate::service::Service;
+use crate::steps::Awaited;
 use crate::steps::Kind;
 use crate::steps::Outcome;
 use crate::steps::Then;
@@ -195,6 +196,7 @@ async fn prepare_instance_boot(task: &mut Task) -> Result<Outcome, Error> {
                 tracing::warn!(node = %task.node.uuid, err = details, "partition UUIDs unknown");
                 Value::Null
             }
+            Err(error) if error.is_busy() => return Ok(when_idle()),
             Err(error) => return Err(inband::failed(task, command)(error)),
         };
         let known = internal::read::<Value>(&task.node, internal::ROOT_UUID);
@@ -215,8 +217,10 @@ async fn prepare_instance_boot(task: &mut Task) -> Result<Outcome, Error> {
         });
         let params = params.as_object().cloned().unwrap_or_default();
         let command = "image.install_bootloader";
-        let started = client.run(command, params, false).await;
-        let started = started.map_err(inband::failed(task, command))?;
+        let started = match client.run(command, params, false).await {
+            Err(error) if error.is_busy() => return Ok(when_idle()),
+            started => started.map_err(inband::failed(task, command))?,
+        };
         let every = task
             .svc
             .config
@@ -231,6 +235,15 @@ async fn prepare_instance_boot(task: &mut Task) -> Result<Outcome, Error> {
     task.confirm().await?;
     drivers::boot(&task.node)?.prepare_instance(task).await?;
     Ok(Outcome::Done)
+}
+
+/// The step once more, when the agent has ended what it is at: after a restart
+/// of the conductor that may be the very command that it was given before.
+fn when_idle() -> Outcome {
+    Outcome::Wait(Wait {
+        what: Awaited::Idle,
+        then: Then::Repeat,
+    })
 }
 
 /// The agent syncs and switches off; if it does not, the BMC does.

@@ -21,13 +21,15 @@ const MANAGER: &str = include_str!("wrought_hardware.py");
 const ENTRY_POINTS: &str =
     "[ironic_python_agent.hardware_managers]\nwrought = wrought_hardware:TestManager\n";
 /// Programs of a ramdisk that must do nothing to this host, as shell scripts.
-const STANDINS: [(&str, &str); 7] = [
+const STANDINS: [(&str, &str); 8] = [
     ("poweroff", "echo poweroff >>\"$WROUGHT_WISHES\""),
     ("reboot", "echo reboot >>\"$WROUGHT_WISHES\""),
     ("hwclock", ":"),
     ("udevadm", ":"),
     ("partprobe", ":"),
     ("ip", ":"),
+    // Nobody has the disk open.
+    ("fuser", "exit 1"),
     (
         "parted",
         "printf 'BYT;\\n%s:64MiB:loopback:512:512:gpt::;\\n1:1.00MiB:30.0MiB:29.0MiB:::;\\n' \
