@@ -67,6 +67,13 @@ pub(crate) const DISCOVERED: &str = "auto_discovered";
 /// Addresses of the BMC, by which the ramdisk of an inspection is known.
 pub(crate) const BMC_ADDRESSES: &str = "lookup_bmc_addresses";
 
+/// Whether an agent was given its token and has not called since.
+pub(crate) fn awaits_first_call(node: &Node) -> bool {
+    text(node, AGENT_URL).is_none()
+        && text(node, AGENT_TOKEN).is_some()
+        && read(node, AGENT_TOKEN_PREGENERATED) != Some(true)
+}
+
 /// Whether the node was made for a machine that nobody knew.
 pub(crate) fn is_discovered(node: &Node) -> bool {
     read(node, DISCOVERED) == Some(true)

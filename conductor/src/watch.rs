@@ -166,6 +166,8 @@ async fn run(svc: Arc<Service>, node: Uuid, watch: Arc<Watch>) {
 struct State {
     client: Option<(Who, agent::Client)>,
     silent_since: Option<Instant>,
+    /// Since when an agent has its token and does not call.
+    unheard_since: Option<Instant>,
     progress: Option<Value>,
 }
 
@@ -214,9 +216,15 @@ async fn step(
         return Some(pace.agent_poll.min(Duration::from_millis(250)));
     }
     let has_agent = internal::text(&node, internal::AGENT_URL).is_some();
+    let unheard = internal::awaits_first_call(&node);
+    let lost = token_is_lost(svc, unheard, watch, state);
+    let idle = if unheard { poll } else { IDLE };
     let Some(kind) = kind_of(&node) else {
+        if lost {
+            look(svc, uuid, Work::Rescue { gone: true }).await;
+        }
         if !has_agent {
-            return Some(IDLE);
+            return Some(idle);
         }
         rescue(svc, &node, watch, state).await;
         return Some(poll);
@@ -231,7 +239,12 @@ async fn step(
         Some(Wait {
             what: Awaited::Agent | Awaited::Heartbeat { .. },
             ..
-        }) if !has_agent => Some(IDLE),
+        }) if !has_agent => {
+            if lost {
+                look(svc, uuid, Work::Look { kind, gone: true }).await;
+            }
+            Some(idle)
+        }
         Some(Wait {
             what: Awaited::Time { until: at } | Awaited::Poll { at },
             ..
@@ -254,6 +267,29 @@ async fn step(
             Some(poll)
         }
     }
+}
+
+/// Whether the token that was handed out never reached the agent: the answer is
+/// lost when the conductor dies while it gives it, and there is no second one.
+/// `unheard`: whether an agent has its token and has not called.
+fn token_is_lost(svc: &Service, unheard: bool, watch: &Watch, state: &mut State) -> bool {
+    if !unheard {
+        state.unheard_since = None;
+        return false;
+    }
+    let since = *state.unheard_since.get_or_insert_with(|| {
+        // What asked before may have been the agent of an earlier start.
+        watch.looked_up.store(false, Ordering::Relaxed);
+        Instant::now()
+    });
+    let pace = svc.config.pace;
+    let hint = watch.looked_up.load(Ordering::Relaxed) && since.elapsed() > pace.agent_poll * 3;
+    if !hint && since.elapsed() <= pace.agent_gone {
+        return false;
+    }
+    watch.looked_up.store(false, Ordering::Relaxed);
+    state.unheard_since = None;
+    true
 }
 
 /// Asks the agent without the lock, and takes the lock only when something has

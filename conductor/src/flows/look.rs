@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::error::chain;
 use crate::flows::abort;
 use crate::flows::settle::settle;
+use crate::internal;
 use crate::machine;
 use crate::steps::Kind;
 use crate::steps::engine::Ran;
@@ -18,6 +19,12 @@ pub(crate) async fn look(task: &mut Task, kind: Kind, gone: bool) -> Result<(), 
     if !machine::is_waiting(state) || Kind::of(state) != Some(kind) {
         // Somebody else was faster.
         return Ok(());
+    }
+    if gone
+        && internal::awaits_first_call(&task.node)
+        && let Err(error) = task.agent()
+    {
+        return settle(task, kind, Err(error)).await;
     }
     match resume::resume(task, kind).await {
         Ok(Resumed::Ran(Ran::Waiting)) => Ok(()),

@@ -99,7 +99,8 @@ pub(crate) async fn restart(task: &mut Task) -> Result<(), Error> {
 /// that does not answer just now is asked again; one that is known to be gone
 /// is replaced.
 pub(crate) async fn look(task: &mut Task, gone: bool) -> Result<(), Error> {
-    if task.node.provision_state != ProvisionState::RescueWait || !task.node_has_agent() {
+    let lost = gone && internal::awaits_first_call(&task.node);
+    if task.node.provision_state != ProvisionState::RescueWait || !task.node_has_agent() && !lost {
         // Somebody else was faster.
         return Ok(());
     }

@@ -48,6 +48,22 @@ async fn restarted_agent_repeats_a_repeatable_step() {
 }
 
 #[tokio::test]
+async fn lost_token_is_replaced_with_a_fresh_start() {
+    let rig = Rig::new().await;
+    rig.make_available().await;
+    rig.set_image().await;
+    rig.machine.knobs(|knobs| knobs.lose_token = true);
+    rig.ask(Verb::Active).await;
+    let node = rig.reaches(S::Active).await;
+    assert_eq!(node.last_error, None);
+    assert!(rig.machine.count("lookup gave no token") > 0);
+    // The patience of tests is short: a slow agent may be started once more.
+    let boots = rig.machine.count("boots pxe");
+    assert!(boots >= 3, "clean, deploy, a fresh start: {boots}");
+    assert_eq!(rig.machine.count("run deploy.write_image"), 1);
+}
+
+#[tokio::test]
 async fn agent_that_never_stays_fails_the_deploy() {
     let rig = Rig::with(
         "redfish",

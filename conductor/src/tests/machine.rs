@@ -49,6 +49,8 @@ pub(super) struct Knobs {
     pub(super) crash_on_step: Option<()>,
     /// The rescue ramdisk takes no password.
     pub(super) no_login: bool,
+    /// The answer to the next lookup is lost.
+    pub(super) lose_token: bool,
     /// The ramdisk never comes up.
     pub(super) dead: bool,
     /// The BMC does not answer.
@@ -235,7 +237,8 @@ impl Machine {
             {
                 assert_eq!(config["agent_token_required"], true);
                 let token = config["agent_token"].as_str().unwrap();
-                if token != "******" {
+                let lost = self.knobs(|knobs| std::mem::take(&mut knobs.lose_token));
+                if token != "******" && !lost {
                     break token.to_owned();
                 }
                 self.log("lookup gave no token");
