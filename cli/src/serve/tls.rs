@@ -119,7 +119,7 @@ impl Kept {
             .context("setting up TLS")?
             .with_no_client_auth()
             .with_cert_resolver(self.certificate());
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     }
 }
