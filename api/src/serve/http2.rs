@@ -1,7 +1,6 @@
 //! HTTP/2: many requests at once. What HTTP/1.1 has from its order is kept
 //! count of here: how many requests run, and since when none does.
 
-use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -50,7 +49,7 @@ where
         async move {
             let answer = answering.answer(request).await;
             drop(one);
-            Ok::<_, Infallible>(answer?)
+            answer
         }
     });
     let limits = &bounds.limits;
