@@ -1,5 +1,7 @@
 //! The IPMI client against `ipmi_sim` (OpenIPMI), a BMC that others wrote.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests, not only tests")]
+
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Child;
