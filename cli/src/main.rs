@@ -118,8 +118,14 @@ impl<C: Args> Remote<C> {
     }
 }
 
+/// Stack of a thread of the server: a step deep inside a flow has more on it
+/// than the usual 2 MiB where the compiler does not optimise. What is not used
+/// takes no memory.
+const STACK: usize = 8 << 20;
+
 fn runtime(mut builder: tokio::runtime::Builder) -> Outcome<tokio::runtime::Runtime> {
-    builder.enable_all().build().or_exit(Kind::Internal)
+    builder.enable_all().thread_stack_size(STACK);
+    builder.build().or_exit(Kind::Internal)
 }
 
 /// Makes aws-lc the TLS implementation of the process, once.
