@@ -70,7 +70,7 @@ pub(crate) enum Work {
 /// Gives the lock back.
 pub(crate) async fn run(mut task: Task, work: Work) {
     let node = task.node.uuid;
-    let outcome = task.fence().guard(work_on(&mut task, work)).await;
+    let outcome = task.fence().guard(Box::pin(work_on(&mut task, work))).await;
     match outcome {
         Ok(()) => task.release().await,
         Err(error @ Error::Ending(_)) => {

@@ -68,7 +68,8 @@ pub(crate) async fn run(task: &mut Task) -> Result<(), Error> {
         ],
     );
     task.transition(Event::Clean, None).await?;
-    clean::start(task).await
+    // On the heap: a flow within a flow is deep.
+    Box::pin(clean::start(task)).await
 }
 
 async fn tear_down(task: &mut Task) -> Result<(), Error> {
