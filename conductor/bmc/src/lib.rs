@@ -4,3 +4,5 @@
 
 pub mod ipmi;
 pub mod redfish;
+
+mod property;

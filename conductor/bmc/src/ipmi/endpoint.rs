@@ -7,6 +7,7 @@ use wrought_wire::secret::Secret;
 use super::Error;
 use super::Result;
 use super::Suite;
+use crate::property;
 
 /// UDP port of RMCP.
 const PORT: u16 = 623;
@@ -131,13 +132,7 @@ fn unbracketed(address: &str) -> &str {
 
 /// A text property; numbers are taken as text.
 fn text(info: &Map<String, Value>, property: &'static str) -> Result<Option<String>> {
-    match info.get(property) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) if text.is_empty() => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(Value::Number(number)) => Ok(Some(number.to_string())),
-        Some(_) => Err(bad(property, "expected a text, found another type")),
-    }
+    property::text(info, property).map_err(|problem| bad(property, problem))
 }
 
 fn flag(info: &Map<String, Value>, property: &'static str) -> Result<Option<bool>> {

@@ -11,6 +11,7 @@ use wrought_wire::secret::Secret;
 
 use super::Error;
 use super::Result;
+use crate::property;
 
 /// Largest CA file that is read, in bytes.
 const CA_LIMIT: u64 = 1 << 20;
@@ -160,16 +161,7 @@ impl Endpoint {
 
 /// A text property; numbers are taken as text.
 fn text(info: &Map<String, Value>, property: &'static str) -> Result<Option<String>> {
-    match info.get(property) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) if text.is_empty() => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(Value::Number(number)) => Ok(Some(number.to_string())),
-        Some(_) => Err(Error::Endpoint {
-            property,
-            problem: "expected a text, found another type".to_owned(),
-        }),
-    }
+    property::text(info, property).map_err(|problem| Error::Endpoint { property, problem })
 }
 
 /// `redfish_verify_ca`: a boolean (also as text) or the path of a PEM file.
