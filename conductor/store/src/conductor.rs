@@ -232,6 +232,30 @@ impl Store {
         .await
     }
 
+    /// Deletes conductors that were last heard of before `before`, except
+    /// `host`; at most `limit` of them. Gives their names.
+    pub async fn forget_conductors(
+        &self,
+        host: &str,
+        before: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<String>> {
+        let host = host.to_owned();
+        self.write(move |db| {
+            Box::pin(async move {
+                let sql = "DELETE FROM conductors WHERE hostname IN (SELECT hostname \
+                           FROM conductors WHERE updated_at < $1 AND hostname <> $2 \
+                           ORDER BY hostname LIMIT $3) RETURNING hostname";
+                let cells = [before.into(), host.into(), i64::from(limit).into()];
+                let rows = db.all(sql, cells).await?;
+                rows.iter()
+                    .map(|row| Columns::new(row, "conductors", &["hostname"]).text())
+                    .collect()
+            })
+        })
+        .await
+    }
+
     /// All conductors by host name.
     pub async fn conductors(&self) -> Result<Vec<Conductor>> {
         let clock = self.clock();
@@ -253,8 +277,11 @@ impl Store {
 mod tests {
     use std::time::Duration;
 
+    use jiff::Timestamp;
+
     use super::Registration;
     use super::Sign;
+    use crate::codec;
     use crate::testing;
 
     const MINUTE: Duration = Duration::from_secs(60);
@@ -345,5 +372,34 @@ mod tests {
         assert_eq!(store.register_conductor(&own).await.unwrap(), None);
         let sign = store.touch_conductor("c1", own.instance, MINUTE).await;
         assert_eq!(sign.unwrap(), Sign::Noted);
+    }
+
+    #[tokio::test]
+    async fn those_not_heard_of_are_forgotten() {
+        let store = testing::store().await;
+        let (a, b, me) = (
+            Registration::new("a", "", &[]),
+            Registration::new("b", "", &[]),
+            Registration::new("me", "", &[]),
+        );
+        for own in [&a, &b, &me] {
+            store.register_conductor(own).await.unwrap();
+        }
+        let before = codec::now();
+        let early = Timestamp::from_second(1).unwrap();
+        let none = store.forget_conductors("me", early, 50).await.unwrap();
+        assert!(none.is_empty());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let sign = store.touch_conductor("b", b.instance, MINUTE).await;
+        assert_eq!(sign.unwrap(), Sign::Noted);
+        let later = before + Duration::from_millis(1);
+        let gone = store.forget_conductors("me", later, 50).await.unwrap();
+        assert_eq!(gone, ["a"]);
+        let far = Timestamp::now() + Duration::from_secs(60);
+        let gone = store.forget_conductors("me", far, 0).await.unwrap();
+        assert!(gone.is_empty());
+        let gone = store.forget_conductors("me", far, 50).await.unwrap();
+        assert_eq!(gone, ["b"]);
+        assert_eq!(store.conductors().await.unwrap().len(), 1);
     }
 }

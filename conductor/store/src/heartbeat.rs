@@ -1,5 +1,5 @@
-//! When agents last called in: one short row for each node, written many at
-//! once.
+//! When agents last called in, and when machines were last asked for their
+//! power: one short row for each node, written many at once.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use uuid::Uuid;
 use wrought_wire::state::ProvisionState;
 
-use crate::Error;
 use crate::Result;
 use crate::Store;
 use crate::codec::Columns;
+use crate::db::Db;
 use crate::packed;
 use crate::packed::Packed;
 use crate::page;
@@ -45,6 +45,30 @@ impl Waiting {
     }
 }
 
+/// Tables of stamps, all of one form.
+const AGENT: &str = "agent_heartbeats";
+const POWER: &str = "power_syncs";
+
+/// Writes stamps; those of nodes that do not exist are passed over.
+async fn stamp(db: &mut Db, table: &'static str, stamps: &[(Uuid, Timestamp)]) -> Result<()> {
+    for chunk in stamps.chunks(CHUNK) {
+        let mut stamp = Select::new("WITH called (node, moment) AS (");
+        stamp.push("VALUES ");
+        for (number, (node, at)) in chunk.iter().enumerate() {
+            stamp.push(if number == 0 { "(" } else { ", (" });
+            stamp.push_list([(*node).into(), (*at).into()]).push(")");
+        }
+        stamp.push(format_args!(
+            ") INSERT INTO {table} (node_uuid, at) SELECT node, moment FROM called \
+             WHERE EXISTS (SELECT 1 FROM nodes WHERE nodes.uuid = called.node) \
+             ON CONFLICT (node_uuid) DO UPDATE SET at = CASE \
+             WHEN excluded.at > {table}.at THEN excluded.at ELSE {table}.at END"
+        ));
+        stamp.execute(db).await?;
+    }
+    Ok(())
+}
+
 const WAITING: &[&str] = &[
     "uuid",
     "driver",
@@ -67,24 +91,33 @@ impl Store {
         // In one order, so that two processes never wait for each other.
         stamps.sort_unstable();
         self.write_again(crate::nothing, move |db| {
+            Box::pin(async move { stamp(db, AGENT, &stamps).await })
+        })
+        .await
+    }
+
+    /// Notes when the power of these machines was compared with the records,
+    /// in one transaction. A node that does not exist is no error.
+    pub async fn stamp_power_syncs(&self, mut stamps: Vec<(Uuid, Timestamp)>) -> Result<()> {
+        if stamps.is_empty() {
+            return Ok(());
+        }
+        stamps.sort_unstable();
+        self.write_again(crate::nothing, move |db| {
+            Box::pin(async move { stamp(db, POWER, &stamps).await })
+        })
+        .await
+    }
+
+    /// When the power of the machine was last compared with its record.
+    pub async fn last_power_sync(&self, node: Uuid) -> Result<Option<Timestamp>> {
+        self.read(move |db| {
             Box::pin(async move {
-                for chunk in stamps.chunks(CHUNK) {
-                    let mut stamp = Select::new("WITH called (node, moment) AS (");
-                    stamp.push("VALUES ");
-                    for (number, (node, at)) in chunk.iter().enumerate() {
-                        stamp.push(if number == 0 { "(" } else { ", (" });
-                        stamp.push_list([(*node).into(), (*at).into()]).push(")");
-                    }
-                    stamp.push(
-                        ") INSERT INTO agent_heartbeats (node_uuid, at) SELECT node, moment FROM called \
-                         WHERE EXISTS (SELECT 1 FROM nodes WHERE nodes.uuid = called.node) \
-                         ON CONFLICT (node_uuid) DO UPDATE SET at = CASE \
-                         WHEN excluded.at > agent_heartbeats.at THEN excluded.at \
-                         ELSE agent_heartbeats.at END",
-                    );
-                    stamp.execute(db).await?;
-                }
-                Ok::<_, Error>(())
+                let sql = "SELECT at FROM power_syncs WHERE node_uuid = $1";
+                let found = db.optional(sql, [node.into()]).await?;
+                found
+                    .map(|found| Columns::new(&found, POWER, &["at"]).time())
+                    .transpose()
             })
         })
         .await
@@ -170,6 +203,11 @@ mod tests {
             assert_eq!(last, Some(at(second)));
         }
         store.stamp_heartbeats(Vec::new()).await.unwrap();
+        assert_eq!(store.last_power_sync(node.uuid).await.unwrap(), None);
+        let stamps = vec![(Uuid::new_v4(), at(5)), (node.uuid, at(7))];
+        store.stamp_power_syncs(stamps).await.unwrap();
+        let last = store.last_power_sync(node.uuid).await.unwrap();
+        assert_eq!(last, Some(at(7)));
         store.destroy_node(&lease).await.unwrap();
         assert_eq!(store.last_heartbeat(node.uuid).await.unwrap(), None);
     }

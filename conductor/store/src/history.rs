@@ -19,8 +19,21 @@ use crate::page::Page;
 use crate::page::SortDir;
 use crate::select::Select;
 
-/// Entries kept per node.
-const KEPT: i64 = 300;
+/// Entries of a node that are kept at most, between two rounds of trimming.
+const MOST: i64 = 3000;
+/// Nodes that are looked up at once for trimming.
+const NODES: i64 = 500;
+
+/// What of the history is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Trim {
+    /// The newest entries of each node.
+    pub keep: u32,
+    /// What is younger than this, however many they are.
+    pub before: Timestamp,
+    /// Entries that are deleted in one transaction.
+    pub batch: u32,
+}
 
 /// One entry.
 #[derive(Debug, Clone, PartialEq)]
@@ -121,7 +134,7 @@ fn select(node: Uuid) -> Select {
 }
 
 impl Store {
-    /// A page of the node's history (the last 300 entries are kept).
+    /// A page of the node's history.
     pub async fn history(&self, node: Uuid, query: &HistoryQuery) -> Result<Vec<HistoryEntry>> {
         let query = query.clone();
         self.read(move |db| {
@@ -149,6 +162,45 @@ impl Store {
                 select.push(" AND uuid = ").push_bind(entry.to_string());
                 let row = select.optional(db).await?;
                 row.as_ref().map(read).transpose()
+            })
+        })
+        .await
+    }
+
+    /// Nodes with more entries than `keep`, after `marker` in the order of
+    /// their UUIDs: some of them, none when there are no more.
+    pub async fn long_histories(&self, keep: u32, marker: Option<Uuid>) -> Result<Vec<Uuid>> {
+        let marker = marker.map(|uuid| uuid.to_string()).unwrap_or_default();
+        self.read(move |db| {
+            Box::pin(async move {
+                let sql = "SELECT node_uuid FROM node_history WHERE node_uuid > $1 \
+                           GROUP BY node_uuid HAVING COUNT(*) > $2 ORDER BY node_uuid LIMIT $3";
+                let cells = [marker.into(), i64::from(keep).into(), NODES.into()];
+                let rows = db.all(sql, cells).await?;
+                rows.iter()
+                    .map(|row| Columns::new(row, "node_history", &["node_uuid"]).key())
+                    .collect()
+            })
+        })
+        .await
+    }
+
+    /// Deletes old entries of a node, at most one batch of them; tells how
+    /// many it were.
+    pub async fn trim_history(&self, node: Uuid, trim: Trim) -> Result<u64> {
+        self.write(move |db| {
+            Box::pin(async move {
+                let sql = "DELETE FROM node_history WHERE id IN (SELECT id FROM node_history \
+                           WHERE node_uuid = $1 AND created_at < $2 AND id <= \
+                           (SELECT id FROM node_history WHERE node_uuid = $1 \
+                           ORDER BY id DESC LIMIT 1 OFFSET $3) ORDER BY id LIMIT $4)";
+                let cells = [
+                    node.into(),
+                    trim.before.into(),
+                    i64::from(trim.keep).into(),
+                    i64::from(trim.batch).into(),
+                ];
+                Ok::<_, Error>(db.execute(sql, cells).await?)
             })
         })
         .await
@@ -193,7 +245,7 @@ pub(crate) async fn append(db: &mut Db, entries: &[HistoryEntry]) -> Result<()> 
         db.execute(
             "DELETE FROM node_history WHERE node_uuid = $1 AND id <= \
              (SELECT id FROM node_history WHERE node_uuid = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)",
-            [entry.node.into(), KEPT.into()],
+            [entry.node.into(), MOST.into()],
         )
         .await?;
     }
@@ -204,11 +256,13 @@ pub(crate) async fn append(db: &mut Db, entries: &[HistoryEntry]) -> Result<()> 
 mod tests {
     use std::time::Duration;
 
+    use jiff::Timestamp;
     use uuid::Uuid;
     use wrought_wire::state::ProvisionState;
 
     use super::HistoryEntry;
     use super::HistoryQuery;
+    use super::Trim;
     use crate::Error;
     use crate::SortDir;
     use crate::codec;
@@ -252,6 +306,24 @@ mod tests {
                 .save_node_with(&lease, &mut node, &[], &many)
                 .await
                 .unwrap();
+        }
+        let trim = Trim {
+            keep: 300,
+            before: codec::now(),
+            batch: 20,
+        };
+        let old = Trim {
+            before: Timestamp::from_second(1).unwrap(),
+            ..trim
+        };
+        let long = store.long_histories(300, None).await.unwrap();
+        assert_eq!(long, [node.uuid]);
+        let none = store.long_histories(300, Some(node.uuid)).await.unwrap();
+        assert!(none.is_empty());
+        assert_eq!(store.trim_history(node.uuid, old).await.unwrap(), 0);
+        for deleted in [20, 10, 0] {
+            let done = store.trim_history(node.uuid, trim).await.unwrap();
+            assert_eq!(done, deleted);
         }
         let all = store
             .history(node.uuid, &HistoryQuery::default())

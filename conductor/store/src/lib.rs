@@ -34,6 +34,7 @@ pub mod page;
 pub mod part;
 pub mod port;
 pub mod portgroup;
+pub mod queue;
 pub mod row;
 pub mod runbook;
 pub mod volume;

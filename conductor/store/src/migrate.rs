@@ -32,6 +32,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (4, include_str!("migrations/0004.sql")),
     (5, include_str!("migrations/0005.sql")),
     (6, include_str!("migrations/0006.sql")),
+    (7, include_str!("migrations/0007.sql")),
 ];
 
 /// Brings the schema up to date.
