@@ -132,10 +132,50 @@ pub struct Conductor {
     pub service_callback_timeout: u64,
     /// Seconds that a rescue ramdisk may take to call; 0: any time.
     pub rescue_callback_timeout: u64,
-    /// Seconds between two looks for such time-outs.
+    /// Seconds between two looks for such time-outs, and for nodes that
+    /// nobody works on although their state says so; 0: never.
     pub check_interval: u64,
+    /// Seconds between two looks for time-outs of rescues; 0: never.
+    pub check_rescue_state_interval: u64,
+    /// Seconds between two looks for allocations that nobody looks after; 0:
+    /// never.
+    pub check_allocations_interval: u64,
     /// Seconds between two comparisons of power states; 0: never.
     pub power_sync_interval: u64,
+    /// BMCs that are asked for their power at the same time, at most
+    /// `periodic_max_workers`.
+    pub sync_power_state_workers: usize,
+    /// Failures in a row, to read or to keep the power state, that are put up
+    /// with before a node goes into maintenance.
+    pub power_state_sync_max_retries: u32,
+    /// Seconds between two notes, for all nodes at once, of when their power
+    /// was compared; 0: never.
+    pub power_sync_mark_interval: u64,
+    /// Seconds between two looks whether BMCs of nodes with the fault `power
+    /// failure` answer again; 0: never.
+    pub power_failure_recovery_interval: u64,
+    /// Nodes that one periodic task works on at the same time.
+    pub periodic_max_workers: usize,
+    /// Seconds between two trimmings of node histories; 0: never.
+    pub node_history_cleanup_interval: u64,
+    /// Entries of a node's history that stay.
+    pub node_history_max_entries: u32,
+    /// Days for which entries stay however many they are; 0: none do.
+    pub node_history_minimum_days: u32,
+    /// Entries that are deleted in one transaction.
+    pub node_history_cleanup_batch_count: u32,
+    /// Seconds between two looks for conductors that were not heard of for
+    /// long; 0: never.
+    pub conductor_cleanup_interval: u64,
+    /// Seconds of silence after which a conductor is forgotten.
+    pub conductor_cleanup_timeout: u64,
+    /// Conductors that are forgotten in one transaction.
+    pub conductor_cleanup_batch_size: u32,
+    /// Seconds after its start in which a machine that boots from the network
+    /// must have called, or it is started again; 0: it is not.
+    pub boot_retry_timeout: u64,
+    /// Seconds between two looks for such machines.
+    pub boot_retry_check_interval: u64,
     /// Seconds after which an agent that has not called counts as lost; told
     /// to the agents, which call at 0.3 to 0.6 of it.
     pub heartbeat_timeout: u64,
@@ -150,6 +190,31 @@ pub struct Conductor {
     pub automated_clean: bool,
     /// Operations that may run at the same time.
     pub workers: usize,
+    /// How many of them are kept for what agents tell: no request gets them.
+    pub heartbeat_workers: usize,
+    /// Nodes that may be deployed at the same time; 0: any number. Others
+    /// wait in a queue.
+    pub max_concurrent_deploy: usize,
+    /// The same for cleaning.
+    pub max_concurrent_clean: usize,
+    /// The same for inspection.
+    pub max_concurrent_inspect: usize,
+    /// Nodes that may wait in each of the three queues; a request beyond that
+    /// is refused with 503.
+    pub provision_queue_size: u64,
+    /// Seconds between two looks at the queues, beside those when an
+    /// operation has ended; 0: never.
+    pub queue_check_interval: u64,
+    /// Whether nodes in maintenance are cleaned, deployed, rescued and
+    /// serviced to the end; otherwise that fails as soon as it is noticed.
+    pub allow_provisioning_in_maintenance: bool,
+    /// Whether a ramdisk stays up after inspection and cleaning, and is used
+    /// without a restart by what comes next. `driver_info.fast_track` of a
+    /// node goes before.
+    pub fast_track: bool,
+    /// Seconds since the last heartbeat for which such a ramdisk counts as
+    /// running.
+    pub fast_track_timeout: u64,
     /// Overrides the priority of `deploy.erase_devices` in automated cleaning;
     /// 0: off.
     pub erase_devices_priority: Option<i64>,
@@ -214,13 +279,38 @@ impl Default for Conductor {
             service_callback_timeout: 1800,
             rescue_callback_timeout: 1800,
             check_interval: 60,
+            check_rescue_state_interval: 60,
+            check_allocations_interval: 60,
             power_sync_interval: 60,
+            sync_power_state_workers: 8,
+            power_state_sync_max_retries: 3,
+            power_sync_mark_interval: 60,
+            power_failure_recovery_interval: 300,
+            periodic_max_workers: 8,
+            node_history_cleanup_interval: 86400,
+            node_history_max_entries: 300,
+            node_history_minimum_days: 0,
+            node_history_cleanup_batch_count: 1000,
+            conductor_cleanup_interval: 86400,
+            conductor_cleanup_timeout: 14 * 86400,
+            conductor_cleanup_batch_size: 50,
+            boot_retry_timeout: 0,
+            boot_retry_check_interval: 90,
             heartbeat_timeout: 300,
             power_change_timeout: 60,
             soft_power_off_timeout: 600,
             force_power_state_during_sync: true,
             automated_clean: true,
             workers: 64,
+            heartbeat_workers: 8,
+            max_concurrent_deploy: 250,
+            max_concurrent_clean: 50,
+            max_concurrent_inspect: 250,
+            provision_queue_size: 10_000,
+            queue_check_interval: 10,
+            allow_provisioning_in_maintenance: true,
+            fast_track: false,
+            fast_track_timeout: 300,
             erase_devices_priority: None,
             erase_devices_metadata_priority: None,
             power_off_after_deploy_failure: true,
@@ -427,5 +517,27 @@ impl Default for Pace {
             boot_patience: Duration::from_secs(180),
             agent_gone: Duration::from_secs(90),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// Each setting of `[conductor]` is on the page.
+    #[test]
+    fn settings_are_documented() {
+        let page = include_str!("../../docs/configuration.md");
+        let source = include_str!("config.rs");
+        let from = source.find("pub struct Conductor {").unwrap();
+        let fields = source[from..].split("\n}").next().unwrap();
+        let names = fields
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("pub ")?.split_once(':'))
+            .map(|(name, _)| name);
+        let mut count = 0;
+        for name in names.filter(|name| *name != "inspection") {
+            assert!(page.contains(&format!("`{name}`")), "{name} is not in docs");
+            count += 1;
+        }
+        assert!(count > 40, "{count}");
     }
 }

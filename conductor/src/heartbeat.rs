@@ -17,6 +17,7 @@ use wrought_wire::state::ProvisionState;
 use crate::agent;
 use crate::error::Error;
 use crate::error::chain;
+use crate::fast_track;
 use crate::internal;
 use crate::machine;
 use crate::service::Service;
@@ -138,7 +139,7 @@ pub(crate) async fn heartbeat(
         svc.watches.wake(uuid);
         return Err(refused);
     }
-    if !listens(state) {
+    if !listens(state) && !fast_track::listens(svc, uuid, state).await? {
         tracing::debug!(node = %uuid, state = state.as_str(), "heartbeat not needed");
         return Ok(());
     }
@@ -191,7 +192,7 @@ pub(crate) async fn lookup(svc: &Arc<Service>, uuid: Uuid) -> Result<Map<String,
         .await
         .map_err(store("read a node"))?;
     let node = read.ok_or_else(missing)?;
-    if !node.provision_state.allows_lookup() {
+    if !node.provision_state.allows_lookup() && !fast_track::allows_lookup(svc, &node) {
         return Err(missing());
     }
     svc.check_mine(&node)?;

@@ -50,6 +50,8 @@ pub(crate) const MISMATCHES: &str = "wrought_mismatches";
 pub(crate) const MARKER: &str = "wrought_marker";
 /// Boot artefacts that are on offer to the machine: [`crate::boot::Offer`].
 pub(crate) const BOOT: &str = "wrought_boot";
+/// Whether a ramdisk that ran already is used (fast track).
+pub(crate) const FAST_TRACK: &str = "wrought_fast_track";
 /// Copy of the instance's data, from tear-down to the end of cleaning.
 pub(crate) const INSTANCE: &str = "wrought_instance";
 
@@ -60,6 +62,10 @@ pub(crate) const SERVICE_RAMDISK: &str = "wrought_service_ramdisk";
 /// Whether the rescue ramdisk has its password.
 pub(crate) const RESCUED: &str = "wrought_rescued";
 
+/// Since when the node waits for a place among the operations of its kind.
+pub(crate) const QUEUED_AT: &str = "queued_at";
+/// Its place in that queue, from 1; the API shows the present one.
+pub(crate) const QUEUE_POSITION: &str = "queue_position";
 /// Whether what the ramdisk found is stored and waits to be worked on.
 pub(crate) const INSPECTED: &str = "wrought_inspected";
 /// Whether the node was made for a machine that nobody knew.

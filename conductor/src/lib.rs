@@ -11,6 +11,8 @@
 //! * `watch`, `heartbeat` and `periodic` notice what happens outside; `pacer`
 //!   and `stamps` keep that cheap with thousands of nodes; `startup` goes on
 //!   with what an earlier life left behind.
+//! * `workers` and `admission` bound what is done at the same time: what finds
+//!   no place waits in a queue. `fast_track` uses a ramdisk that runs already.
 //!
 //! A conductor may be killed at any instruction: every step is begun and ended
 //! in the journal, in the transaction that changes the node.
@@ -22,8 +24,10 @@ pub mod drivers;
 pub mod error;
 pub mod machine;
 
+mod admission;
 mod allocations;
 mod crypt;
+mod fast_track;
 mod flows;
 mod hardware;
 mod heartbeat;
@@ -51,6 +55,7 @@ mod task;
 mod token;
 mod validate;
 mod watch;
+mod workers;
 
 #[cfg(test)]
 mod testing;

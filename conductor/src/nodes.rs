@@ -11,6 +11,7 @@ use crate::allocations;
 use crate::boot::Offer;
 use crate::drivers::catalog::Catalog;
 use crate::error::Error;
+use crate::machine;
 use crate::service::Service;
 use crate::task::Task;
 use crate::task::store;
@@ -54,7 +55,11 @@ pub(crate) async fn update(
     };
     let outcome = match changed {
         Ok(node) => {
+            let put = node.maintenance && !task.node.maintenance;
             task.node = node;
+            if put {
+                note_maintenance(&mut task);
+            }
             task.save().await.map_err(unwrap_taken)
         }
         Err(error) => Err(error),
@@ -62,6 +67,9 @@ pub(crate) async fn update(
     let mut node = task.node.clone();
     task.release().await;
     outcome?;
+    if node.maintenance {
+        svc.watches.wake(node.uuid);
+    }
     node.reservation = None;
     Ok(node)
 }
@@ -292,12 +300,37 @@ pub(crate) async fn maintenance(
     let mut task = Task::take(svc, uuid, svc.config.pace.lock_wait).await?;
     task.node.maintenance = on;
     task.node.maintenance_reason = if on { reason } else { None };
-    if !on {
+    if on {
+        note_maintenance(&mut task);
+    } else {
         task.node.fault = None;
     }
     let saved = task.save().await;
     task.release().await;
+    // Whatever waits there sees it now.
+    svc.watches.wake(uuid);
     saved
+}
+
+/// Says in the history what becomes of an operation whose node is put into
+/// maintenance: it does not hang there without a word.
+fn note_maintenance(task: &mut Task) {
+    let state = task.node.provision_state;
+    if !machine::is_working(state) && !machine::is_waiting(state) {
+        return;
+    }
+    let inspects = matches!(
+        state,
+        ProvisionState::Inspecting | ProvisionState::InspectWait
+    );
+    let goes_on = inspects || task.svc.config.conductor.allow_provisioning_in_maintenance;
+    let text = match goes_on {
+        true => format!(
+            "Put into maintenance in state {state}: the operation goes on, and so do its time-outs"
+        ),
+        false => format!("Put into maintenance in state {state}: the operation is stopped"),
+    };
+    task.history("WARNING", "maintenance", &text);
 }
 
 /// What the database says of values that must be unique, in Ironic's words.

@@ -11,10 +11,16 @@ use wrought_wire::state::PowerTarget;
 use wrought_wire::state::ProvisionState;
 use wrought_wire::state::Verb;
 
+use crate::admission;
+use crate::admission::Asker;
+use crate::admission::Entry;
+use crate::admission::Lane;
 use crate::drivers;
 use crate::drivers::image;
 use crate::error::Error;
+use crate::fast_track;
 use crate::flows;
+use crate::flows::Permit;
 use crate::flows::Work;
 use crate::flows::abort;
 use crate::flows::tear_down;
@@ -53,17 +59,18 @@ pub(crate) async fn provision(
     }
     supported(&node, request.verb)?;
     svc.refresh_plugins().await;
-    let permit = svc.permit()?;
+    let permit = svc.permit();
     let mut task = Task::take(svc, uuid, svc.config.pace.lock_wait).await?;
     let begun = match legal(&task.node, request.verb) {
-        Ok(edge) => begin(&mut task, &request, edge).await,
+        Ok(edge) => begin(&mut task, &request, edge, permit).await,
         Err(error) => Err(error),
     };
     match begun {
-        Ok(Some(effect)) => flows::spawn(svc, task, Work::Start(effect), permit),
+        Ok(Some((effect, permit))) => flows::spawn(svc, task, Work::Start(effect), permit),
         Ok(None) => {
             task.release().await;
             svc.watch(uuid);
+            admission::nudge(svc);
         }
         Err(error) => {
             task.release().await;
@@ -96,12 +103,23 @@ fn supported(node: &Node, verb: Verb) -> Result<(), Error> {
 }
 
 /// The part of a request that the caller waits for. Gives what is to be done
-/// in the background.
+/// in the background, with the worker for it; none when nothing is, or when
+/// the node waits in a queue.
 async fn begin(
     task: &mut Task,
     request: &ProvisionRequest,
     edge: Transition,
-) -> Result<Option<Effect>, Error> {
+    permit: Result<Permit, Error>,
+) -> Result<Option<(Effect, Permit)>, Error> {
+    // Where automated cleaning is off it is over at once.
+    let cleans = request.verb == Verb::Clean || flows::clean::is_wanted(task);
+    let lane = edge.effect.and_then(Lane::of);
+    let lane = lane.filter(|lane| *lane != Lane::Clean || cleans);
+    // Without a lane there is nowhere to wait.
+    let permit = match lane {
+        Some(_) => permit.ok(),
+        None => Some(permit?),
+    };
     match request.verb {
         Verb::Active | Verb::Deploy | Verb::Rebuild => deploy(task, request).await?,
         Verb::Deleted | Verb::Undeploy => delete(task)?,
@@ -111,7 +129,7 @@ async fn begin(
         Verb::Provide => provide(task).await?,
         Verb::Clean => clean(task, request).await?,
         Verb::Inspect => inspect(task).await?,
-        Verb::Abort => return stop(task).await,
+        Verb::Abort => return Ok(stop(task).await?.zip(permit)),
         Verb::Service | Verb::Manage | Verb::Unhold => {}
     }
     let target = match request.verb {
@@ -127,8 +145,22 @@ async fn begin(
     if edge.effect.is_some() {
         task.node.last_error = None;
     }
-    let moved = task.transition(request.verb.into(), target).await?;
-    Ok(moved.effect)
+    let entry = match lane {
+        Some(lane) => {
+            let worker = permit.is_some();
+            Box::pin(admission::enter(task, lane, Asker::Request { worker })).await?
+        }
+        None => Entry::Now,
+    };
+    match (task.transition(request.verb.into(), target).await, lane) {
+        (Ok(_), _) if entry == Entry::Queued => Ok(None),
+        (Ok(moved), _) => Ok(moved.effect.zip(permit)),
+        (Err(error), Some(lane)) => {
+            admission::cancel(task, lane).await;
+            Err(error)
+        }
+        (Err(error), None) => Err(error),
+    }
 }
 
 fn in_maintenance(node: &Node, operation: &str) -> Result<(), Error> {
@@ -192,7 +224,6 @@ async fn deploy(task: &mut Task, request: &ProvisionRequest) -> Result<(), Error
         let info = &mut node.instance_info;
         info.entry("image_type").or_insert(Value::String(kind));
     }
-    internal::forget_agent(node);
     if rebuild && image::preserve_ephemeral(node)? {
         task.history(
             "WARNING",
@@ -201,7 +232,7 @@ async fn deploy(task: &mut Task, request: &ProvisionRequest) -> Result<(), Error
              the whole disk is written",
         );
     }
-    Ok(())
+    fast_track::keep_or_forget(task).await
 }
 
 fn delete(task: &mut Task) -> Result<(), Error> {
@@ -237,7 +268,17 @@ fn unrescue(task: &mut Task) -> Result<(), Error> {
     Ok(())
 }
 
+/// Where operations on nodes in maintenance are not gone on with, none is
+/// begun.
+fn may_begin(task: &Task, operation: &str) -> Result<(), Error> {
+    match task.svc.config.conductor.allow_provisioning_in_maintenance {
+        true => Ok(()),
+        false => in_maintenance(&task.node, operation),
+    }
+}
+
 async fn provide(task: &mut Task) -> Result<(), Error> {
+    may_begin(task, "providing")?;
     if task.node.retired {
         return Err(Error::Invalid(format!(
             "Node {} can not have its provision state changed to available: it is retired.",
@@ -253,11 +294,11 @@ async fn provide(task: &mut Task) -> Result<(), Error> {
         validate::clean(&svc, &task.node).await?;
     }
     steps::forget(&mut task.node, Kind::Clean);
-    internal::forget_agent(&mut task.node);
-    Ok(())
+    fast_track::keep_or_forget(task).await
 }
 
 async fn clean(task: &mut Task, request: &ProvisionRequest) -> Result<(), Error> {
+    may_begin(task, "cleaning")?;
     let given = request.clean_steps.as_deref().unwrap_or_default();
     let given = list::requested(given, "clean_steps")?;
     if given.is_empty() {
@@ -269,12 +310,11 @@ async fn clean(task: &mut Task, request: &ProvisionRequest) -> Result<(), Error>
     validate::clean(&svc, &task.node).await?;
     let node = &mut task.node;
     steps::forget(node, Kind::Clean);
-    internal::forget_agent(node);
     internal::set(node, &Kind::Clean.list_key(), &given);
     if request.disable_ramdisk == Some(true) {
         internal::set(node, Kind::Clean.no_ramdisk_key(), true);
     }
-    Ok(())
+    fast_track::keep_or_forget(task).await
 }
 
 async fn inspect(task: &mut Task) -> Result<(), Error> {

@@ -26,6 +26,7 @@ use crate::error::Error;
 use crate::heartbeat;
 use crate::inspection;
 use crate::nodes;
+use crate::periodic::meters;
 use crate::provision;
 use crate::records;
 use crate::service::Service;
@@ -71,6 +72,10 @@ impl Service {
 
 #[async_trait]
 impl Conductor for Service {
+    async fn metrics(&self) -> Result<String> {
+        Ok(meters::render(self).await)
+    }
+
     fn drivers(&self) -> Vec<Driver> {
         let types = self.catalog.types().iter();
         types

@@ -6,10 +6,11 @@ use std::sync::PoisonError;
 use std::sync::Weak;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use wrought_store::Store;
 
+use crate::admission;
+use crate::admission::Admission;
 use crate::allocations::Searches;
 use crate::config::Config;
 use crate::drivers::bmc::Bmcs;
@@ -22,12 +23,14 @@ use crate::line::Lines;
 use crate::membership;
 use crate::membership::Membership;
 use crate::periodic;
+use crate::periodic::meters::Meters;
 use crate::plugins::Plugins;
 use crate::stamps;
 use crate::stamps::Stamps;
 use crate::takeover;
 use crate::takeover::Takeover;
 use crate::watch::Watches;
+use crate::workers::Workers;
 
 /// The installation's CA, as ramdisks are told of it.
 #[derive(Debug, Clone)]
@@ -54,7 +57,10 @@ pub struct Service {
     pub(crate) held: Count,
     pub(crate) watches: Watches,
     pub(crate) stamps: Stamps,
-    pub(crate) workers: Arc<Semaphore>,
+    pub(crate) workers: Workers,
+    pub(crate) admission: Admission,
+    pub(crate) meters: Meters,
+    pub(crate) power_syncs: Stamps,
     pub(crate) power_faults: periodic::power_sync::Faults,
     pub(crate) searches: Searches,
     pub(crate) plugins: Plugins,
@@ -113,7 +119,8 @@ impl Service {
         // Fails when one is installed already, which is as good.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let catalog = Catalog::new(&config.drivers)?;
-        let workers = Arc::new(Semaphore::new(config.conductor.workers.max(1)));
+        let conductor = &config.conductor;
+        let workers = Workers::new(conductor.workers, conductor.heartbeat_workers);
         let membership = Membership::new(store.clone(), &config);
         let service = Arc::new_cyclic(|me| Self {
             store,
@@ -128,6 +135,9 @@ impl Service {
             watches: Watches::default(),
             stamps: Stamps::default(),
             workers,
+            admission: Admission::default(),
+            meters: Meters::default(),
+            power_syncs: Stamps::default(),
             power_faults: periodic::power_sync::Faults::default(),
             searches: Searches::default(),
             plugins: Plugins::default(),
@@ -146,6 +156,7 @@ impl Service {
             service.spawn_chore(takeover::keep(Arc::clone(&service)));
         }
         periodic::start(&service);
+        admission::nudge(&service);
         tracing::info!(host = service.config.host, "conductor started");
         Ok(service)
     }
@@ -175,7 +186,9 @@ impl Service {
             );
         }
         self.drop_everything().await;
+        // What is lost with them is no more than a round's stamps.
         stamps::flush(self).await;
+        let _ = periodic::power_sync::mark(self).await;
         let host = &self.config.host;
         if let Err(error) = self.store.release_all(host).await {
             tracing::warn!(host, err = %crate::error::chain(&error), "locks not given back");
@@ -212,8 +225,6 @@ impl Service {
 
     /// The right to do work in the background, at once or not at all.
     pub(crate) fn permit(&self) -> Result<Permit, Error> {
-        Arc::clone(&self.workers)
-            .try_acquire_owned()
-            .map_err(|_| Error::Busy("No free conductor workers available".to_owned()))
+        self.workers.for_request()
     }
 }

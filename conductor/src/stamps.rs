@@ -29,6 +29,20 @@ impl Stamps {
     pub(crate) fn note(&self, node: Uuid, at: Timestamp) {
         self.lock().insert(node, at);
     }
+
+    /// Takes out what has come.
+    pub(crate) fn take(&self) -> Vec<(Uuid, Timestamp)> {
+        self.lock().drain().collect()
+    }
+}
+
+/// When the node's agent last called.
+pub(crate) async fn last_call(svc: &Service, node: &Node) -> Result<Option<Timestamp>, Error> {
+    let pending = svc.stamps.lock().get(&node.uuid).copied();
+    let first: Option<Timestamp> = internal::read(node, internal::AGENT_LAST_HEARTBEAT);
+    let written = svc.store.last_heartbeat(node.uuid).await;
+    let written = written.map_err(store("read a heartbeat"))?;
+    Ok(written.max(pending).max(first))
 }
 
 /// Whether the node's agent has called after a moment.
@@ -37,20 +51,16 @@ pub(crate) async fn called_since(
     node: &Node,
     since: Timestamp,
 ) -> Result<bool, Error> {
-    let pending = svc.stamps.lock().get(&node.uuid).copied();
-    let first: Option<Timestamp> = internal::read(node, internal::AGENT_LAST_HEARTBEAT);
-    if pending.max(first) > Some(since) {
-        return Ok(true);
-    }
-    let written = svc.store.last_heartbeat(node.uuid).await;
-    Ok(written.map_err(store("read a heartbeat"))? > Some(since))
+    Ok(last_call(svc, node).await? > Some(since))
 }
 
-/// Writes what has come.
-pub(crate) async fn flush(svc: &Service) {
-    let come: Vec<(Uuid, Timestamp)> = svc.stamps.lock().drain().collect();
+/// Writes what has come; tells from how many nodes.
+pub(crate) async fn flush(svc: &Service) -> usize {
+    let come = svc.stamps.take();
+    let count = come.len();
     if let Err(error) = svc.store.stamp_heartbeats(come).await {
         // The agents call again.
         tracing::warn!(err = %chain(&error), "heartbeats not noted");
     }
+    count
 }

@@ -7,6 +7,7 @@ use wrought_store::node::Node;
 use wrought_wire::state::PowerState;
 use wrought_wire::state::PowerTarget;
 
+use crate::admission;
 use crate::error::Error;
 use crate::error::chain;
 use crate::flows;
@@ -49,6 +50,10 @@ pub(crate) async fn go_on(svc: &Arc<Service>) -> Result<(), Error> {
 
 /// What is to be done on a node that nobody is at, if anything is.
 pub(crate) fn left_behind(node: &Node) -> Option<Work> {
+    if admission::is_queued(node) {
+        // It keeps its place.
+        return None;
+    }
     if machine::is_working(node.provision_state) {
         return Some(Work::Restart);
     }
@@ -77,7 +82,7 @@ pub(crate) fn begin(svc: &Arc<Service>, node: &Node, work: Work) {
 }
 
 async fn take_up(svc: &Arc<Service>, node: &Node, work: Work) {
-    let Ok(permit) = Arc::clone(&svc.workers).acquire_owned().await else {
+    let Some(permit) = svc.workers.for_going_on().await else {
         return;
     };
     match Task::take(svc, node.uuid, svc.config.pace.lock_wait).await {

@@ -254,6 +254,8 @@ impl Task {
         self.node.target_provision_state = step.target;
         self.node.provision_updated_at = Some(Timestamp::now());
         self.save().await?;
+        let admission = &self.svc.admission;
+        admission.moved(self.node.uuid, step.from, step.to);
         tracing::info!(
             node = %self.node.uuid,
             from = step.from.as_str(),

@@ -25,6 +25,7 @@ use wrought_wire::command::CommandStatus;
 use wrought_wire::secret::Secret;
 use wrought_wire::state::ProvisionState;
 
+use crate::admission;
 use crate::agent;
 use crate::error::Error;
 use crate::error::chain;
@@ -214,6 +215,10 @@ async fn step(
     if node.reservation.is_some() {
         // Somebody is at it; maybe this very moment ends it.
         return Some(pace.agent_poll.min(Duration::from_millis(250)));
+    }
+    if node.maintenance && !svc.config.conductor.allow_provisioning_in_maintenance {
+        look(svc, uuid, Work::InMaintenance).await;
+        return Some(poll);
     }
     let has_agent = internal::text(&node, internal::AGENT_URL).is_some();
     let unheard = internal::awaits_first_call(&node);
@@ -410,7 +415,7 @@ fn client(node: &Node, state: &mut State) -> Result<agent::Client, agent::Error>
 }
 
 async fn look(svc: &Arc<Service>, node: Uuid, work: Work) {
-    let Ok(permit) = Arc::clone(&svc.workers).acquire_owned().await else {
+    let Some(permit) = svc.workers.for_going_on().await else {
         // The conductor stops.
         return;
     };
@@ -420,4 +425,5 @@ async fn look(svc: &Arc<Service>, node: Uuid, work: Work) {
         Err(error) => tracing::warn!(node = %node, err = %chain(&error), "node not locked"),
     }
     drop(permit);
+    admission::nudge(svc);
 }

@@ -158,6 +158,20 @@ impl ProvisionState {
         )
     }
 
+    /// Whether the ramdisk of a node on the fast track may look itself up
+    /// here.
+    pub const fn allows_lookup_fast_track(self) -> bool {
+        self.allows_lookup()
+            || matches!(
+                self,
+                Self::Enroll
+                    | Self::Manageable
+                    | Self::Available
+                    | Self::Servicing
+                    | Self::ServiceHold
+            )
+    }
+
     /// Whether a node may be changed here although it is on its way to another
     /// state.
     pub const fn allows_update(self) -> bool {

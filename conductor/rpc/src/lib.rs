@@ -126,6 +126,11 @@ pub struct Inspected {
 /// inside the conductor before [`Kind::NodeLocked`].
 #[async_trait]
 pub trait Conductor: Hardware {
+    /// Figures about this conductor, in Prometheus' text form; empty where
+    /// there are none.
+    async fn metrics(&self) -> Result<String> {
+        Ok(String::new())
+    }
     /// Hardware types on offer.
     fn drivers(&self) -> Vec<Driver>;
     /// Host name of the conductor that looks after a node of that group and

@@ -199,7 +199,8 @@ pub(crate) fn may_free(node: &Node, allocation: Uuid) -> Result<(), Error> {
 }
 
 /// Goes on with allocations that wait for a node and that nobody looks after.
-pub(crate) async fn take_up(svc: &Arc<Service>) -> Result<(), Error> {
+/// Tells how many wait.
+pub(crate) async fn take_up(svc: &Arc<Service>) -> Result<u64, Error> {
     let conductors = svc.store.conductors().await;
     let conductors = conductors.map_err(store("list conductors"))?;
     let dead_after = Duration::from_secs(svc.config.conductor.dead_after);
@@ -215,6 +216,7 @@ pub(crate) async fn take_up(svc: &Arc<Service>) -> Result<(), Error> {
         limit: Some(PAGE),
         ..PageQuery::default()
     };
+    let mut seen = 0;
     loop {
         let waiting = svc.store.rows(&query, &page).await;
         let waiting = waiting.map_err(store("list allocations"))?;
@@ -231,8 +233,9 @@ pub(crate) async fn take_up(svc: &Arc<Service>) -> Result<(), Error> {
             }
         }
         page.marker = waiting.last().map(|last| last.uuid);
+        seen += u64::try_from(waiting.len()).unwrap_or(u64::MAX);
         if waiting.len() < PAGE as usize {
-            return Ok(());
+            return Ok(seen);
         }
     }
 }

@@ -88,7 +88,7 @@ impl Offer {
 
     /// Takes the node's offer back; the caller saves it.
     pub(crate) fn withdraw(node: &mut Node) {
-        internal::clear(node, &[internal::BOOT]);
+        internal::clear(node, &[internal::BOOT, internal::FAST_TRACK]);
     }
 
     /// The node that an offer's token is for, so that every conductor can

@@ -103,7 +103,7 @@ impl Deploy for Direct {
         }
         match step.step.as_str() {
             "deploy" => {
-                ramdisk::boot(task).await?;
+                ramdisk::bring_up(task).await?;
                 Ok(Outcome::Wait(Wait::for_agent(Then::Next)))
             }
             "prepare_instance_boot" => prepare_instance_boot(task).await,

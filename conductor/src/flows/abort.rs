@@ -59,7 +59,7 @@ pub(crate) async fn put_away(task: &mut Task) -> Result<(), Error> {
     match task.node.provision_state {
         ProvisionState::Active | ProvisionState::Manageable => service::bring_back(task).await,
         _ => {
-            let off = internal::read::<serde_json::Value>(&task.node, internal::BOOT).is_some();
+            let off = ramdisk::is_on_offer(&task.node);
             ramdisk::try_put_away(task, off).await
         }
     }

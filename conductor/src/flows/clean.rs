@@ -6,6 +6,7 @@ use wrought_wire::state::ProvisionState;
 
 use crate::drivers;
 use crate::error::Error;
+use crate::fast_track;
 use crate::flows::settle::settle;
 use crate::internal;
 use crate::logs;
@@ -45,7 +46,7 @@ async fn begin(task: &mut Task) -> Result<Ran, Error> {
         list::check_given(Kind::Clean, &given, &known)?;
         engine::note(task, Kind::Clean, Phase::Started, None);
         task.save().await?;
-        ramdisk::boot(task).await?;
+        ramdisk::bring_up(task).await?;
         return engine::suspend(task, Kind::Clean, Wait::for_agent(Then::Begin)).await;
     }
     let list = if is_manual(&task.node) {
@@ -56,7 +57,8 @@ async fn begin(task: &mut Task) -> Result<Ran, Error> {
     engine::start_list(task, Kind::Clean, &list).await
 }
 
-fn is_wanted(task: &Task) -> bool {
+/// Whether the node is cleaned before it becomes available.
+pub(crate) fn is_wanted(task: &Task) -> bool {
     task.node
         .automated_clean
         .unwrap_or(task.svc.config.conductor.automated_clean)
@@ -70,7 +72,10 @@ pub(crate) async fn finish(task: &mut Task) -> Result<(), Error> {
         && !Kind::Clean.is_without_ramdisk(&task.node);
     if by_agent && booted {
         logs::collect(task, Kind::Clean, logs::End::Done).await;
-        ramdisk::put_away(task, true).await?;
+        match fast_track::is_enabled(&task.svc, &task.node) && !task.node.retired {
+            true => ramdisk::leave_up(task).await?,
+            false => ramdisk::put_away(task, true).await?,
+        }
     }
     let manual = is_manual(&task.node);
     let word = if manual {

@@ -8,9 +8,11 @@ use wrought_wire::state::ProvisionState;
 
 use crate::drivers;
 use crate::error::Error;
+use crate::flows::rescue;
 use crate::flows::service;
 use crate::internal;
 use crate::logs;
+use crate::machine;
 use crate::machine::Event;
 use crate::steps;
 use crate::steps::Awaited;
@@ -66,6 +68,27 @@ pub(crate) async fn fail(task: &mut Task, kind: Kind, text: &str) -> Result<(), 
     task.transition(Event::Fail, target).await?;
     let off = off && drivers::deploy(&task.node).is_ok_and(|deploy| deploy.cleans_by_agent());
     ramdisk::try_put_away(task, off).await
+}
+
+/// The node was put into maintenance, and operations are not gone on with
+/// there (`allow_provisioning_in_maintenance`).
+pub(crate) async fn in_maintenance(task: &mut Task) -> Result<(), Error> {
+    let state = task.node.provision_state;
+    let under_way = machine::is_working(state) || machine::is_waiting(state);
+    if !under_way || !task.node.maintenance {
+        // It was taken out again, or all is over.
+        return Ok(());
+    }
+    let text = |what: &str| format!("{what} aborted as node is in maintenance mode");
+    match Kind::of(state) {
+        Some(kind @ Kind::Deploy) => fail(task, kind, &text("Deployment")).await,
+        Some(kind @ Kind::Clean) => fail(task, kind, &text("Cleaning")).await,
+        Some(kind @ Kind::Service) => fail(task, kind, &text("Service")).await,
+        None if matches!(state, ProvisionState::Rescuing | ProvisionState::RescueWait) => {
+            rescue::fail(task, &text("Rescue")).await
+        }
+        None => Ok(()),
+    }
 }
 
 /// The agent was silent for too long.

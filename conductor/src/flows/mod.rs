@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use wrought_wire::state::PowerTarget;
 
+use crate::admission;
 use crate::error::Error;
 use crate::error::chain;
 use crate::machine::Effect;
@@ -23,6 +24,7 @@ pub(crate) mod inspect;
 pub(crate) mod look;
 pub(crate) mod rescue;
 pub(crate) mod restart;
+pub(crate) mod retry_boot;
 pub(crate) mod service;
 pub(crate) mod settle;
 pub(crate) mod tear_down;
@@ -64,6 +66,11 @@ pub(crate) enum Work {
     PutAway,
     /// The conductor that the machine was to boot from is gone.
     BootAgain,
+    /// Nothing came of a network boot.
+    RetryBoot,
+    /// The node was put into maintenance, where operations are not gone on
+    /// with.
+    InMaintenance,
 }
 
 /// Does the work, or stops touching the node as soon as its lease is lost.
@@ -111,6 +118,8 @@ async fn work_on(task: &mut Task, work: Work) -> Result<(), Error> {
         Work::RescueTimedOut => rescue::timed_out(task).await,
         Work::PutAway => abort::put_away(task).await,
         Work::BootAgain => crate::takeover::boot_again(task).await,
+        Work::RetryBoot => retry_boot::run(task).await,
+        Work::InMaintenance => failure::in_maintenance(task).await,
     }
 }
 
@@ -121,8 +130,8 @@ pub(crate) fn spawn(svc: &Arc<Service>, task: Task, work: Work, permit: Permit) 
         run(task, work).await;
         drop(permit);
         owner.watch(node);
+        admission::nudge(&owner);
     });
 }
 
-/// The right to be one of the workers.
-pub(crate) type Permit = tokio::sync::OwnedSemaphorePermit;
+pub(crate) use crate::workers::Permit;

@@ -185,7 +185,8 @@ pub(crate) async fn timed_out(task: &mut Task) -> Result<(), Error> {
     .await
 }
 
-async fn fail(task: &mut Task, text: &str) -> Result<(), Error> {
+/// Ends a rescue with an error and puts the machine to rest.
+pub(crate) async fn fail(task: &mut Task, text: &str) -> Result<(), Error> {
     note(task, "rescue.boot", Phase::Failed, Some(text.to_owned()));
     task.set_error(RESCUE, text);
     end_badly(task);

@@ -10,6 +10,10 @@ use uuid::Uuid;
 use wrought_store::NodeQuery;
 use wrought_store::node::Node;
 
+use crate::admission;
+use crate::admission::Asker;
+use crate::admission::Entry;
+use crate::admission::Lane;
 use crate::drivers;
 use crate::error::Error;
 use crate::error::chain;
@@ -67,9 +71,18 @@ pub(crate) async fn run(task: &mut Task) -> Result<(), Error> {
             internal::RECOVERIES,
         ],
     );
-    task.transition(Event::Clean, None).await?;
-    // On the heap: a flow within a flow is deep.
-    Box::pin(clean::start(task)).await
+    let entry = match clean::is_wanted(task) {
+        true => Box::pin(admission::enter(task, Lane::Clean, Asker::Flow)).await?,
+        false => Entry::Now,
+    };
+    if let Err(error) = task.transition(Event::Clean, None).await {
+        admission::cancel(task, Lane::Clean).await;
+        return Err(error);
+    }
+    match entry {
+        Entry::Now => Box::pin(clean::start(task)).await,
+        Entry::Queued => Ok(()),
+    }
 }
 
 async fn tear_down(task: &mut Task) -> Result<(), Error> {

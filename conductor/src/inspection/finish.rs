@@ -16,6 +16,7 @@ use super::rules::Level;
 use super::rules::Report;
 use crate::error::Error;
 use crate::error::chain;
+use crate::fast_track;
 use crate::internal;
 use crate::machine::Event;
 use crate::nodes;
@@ -64,7 +65,9 @@ async fn work(task: &mut Task) -> Result<(), Error> {
     // here, so that all changes go into the node with its next state.
     let off = svc.config.conductor.inspection.power_off;
     let managed = task.node.provision_state != ProvisionState::Enroll;
-    if managed {
+    if managed && fast_track::is_enabled(&svc, &task.node) {
+        ramdisk::leave_up(task).await?;
+    } else if managed {
         ramdisk::try_put_away(task, off).await?;
     }
     hooks::run(task, &mut found).await?;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use wrought_store::NodeQuery;
 use wrought_store::node::Node;
 
-use crate::error::chain;
 use crate::service::Service;
 
 /// Nodes of one page.
@@ -32,20 +31,7 @@ impl Pages {
         }
     }
 
-    /// The next page, none after the last. Instead of an error, which `undone`
-    /// is logged with, there is no further page: there will be another round.
-    pub(crate) async fn next(&mut self, undone: &str) -> Option<Vec<Node>> {
-        match self.try_next().await {
-            Ok(page) => page,
-            Err(error) => {
-                tracing::warn!(err = %chain(&error), "{undone}");
-                self.ended = true;
-                None
-            }
-        }
-    }
-
-    /// The same with the error.
+    /// The next page, none after the last.
     pub(crate) async fn try_next(&mut self) -> Result<Option<Vec<Node>>, wrought_store::Error> {
         if self.ended {
             return Ok(None);

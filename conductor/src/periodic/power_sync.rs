@@ -6,8 +6,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream;
+use jiff::Timestamp;
 use uuid::Uuid;
 use wrought_store::NodeQuery;
 use wrought_store::node::Node;
@@ -19,32 +18,37 @@ use crate::drivers;
 use crate::error::Error;
 use crate::error::chain;
 use crate::machine;
+use crate::periodic;
 use crate::periodic::pages::Pages;
 use crate::power;
 use crate::service::Service;
 use crate::task::Task;
+use crate::task::store;
 
-/// BMCs asked at the same time.
-const AT_ONCE: usize = 8;
-/// Failures in a row that put a node into maintenance.
-const TOLERATED: u32 = 3;
 /// Fault of a node whose BMC does not answer, or whose power cannot be kept.
-const POWER_FAILURE: &str = "power failure";
+pub(super) const POWER_FAILURE: &str = "power failure";
+/// Key of a node whose firmware is being updated: its power is not ours then.
+const FIRMWARE_UPDATE: &str = "redfish_fw_updates";
 
 /// Failures in a row by node.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Mutex<HashMap<Uuid, u32>>);
 
 impl Faults {
-    fn clear(&self, node: Uuid) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&node);
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Uuid, u32>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn clear(&self, node: Uuid) {
+        self.lock().remove(&node);
+    }
+
+    fn of(&self, node: Uuid) -> u32 {
+        self.lock().get(&node).copied().unwrap_or(0)
     }
 
     fn add(&self, node: Uuid) -> u32 {
-        let mut map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut map = self.lock();
         let count = map.entry(node).or_insert(0);
         *count += 1;
         *count
@@ -52,23 +56,43 @@ impl Faults {
 }
 
 /// One round over all nodes.
-pub(crate) async fn run(svc: &Arc<Service>) {
+pub(crate) async fn run(svc: &Arc<Service>) -> Result<u64, Error> {
     let query = NodeQuery {
         provision_state: compared().collect(),
         include_children: true,
+        maintenance: Some(false),
         ..NodeQuery::default()
     };
+    let config = &svc.config.conductor;
+    let workers = config
+        .sync_power_state_workers
+        .min(config.periodic_max_workers);
     let mut pages = Pages::of(svc, query);
-    while let Some(nodes) = pages.next("power states not compared").await {
-        let due = |node: &Node| svc.owns(node) && is_due(node);
-        stream::iter(nodes.into_iter().filter(due))
-            .for_each_concurrent(AT_ONCE, async |node| {
-                if let Err(error) = one(svc, &node).await {
-                    tracing::warn!(node = %node.uuid, err = %chain(&error), "power state not compared");
-                }
-            })
-            .await;
+    let mut seen = 0;
+    while let Some(nodes) = pages.try_next().await.map_err(store("list nodes"))? {
+        let due = |node: &Node| periodic::is_free(svc, node) && is_due(node);
+        let mut nodes: Vec<Node> = nodes.into_iter().filter(due).collect();
+        // Those in trouble first.
+        nodes.sort_by_key(|node| std::cmp::Reverse(svc.power_faults.of(node.uuid)));
+        seen += periodic::count(nodes.len());
+        periodic::each(workers, nodes, async |node: Node| {
+            if let Err(error) = one(svc, &node).await {
+                tracing::warn!(node = %node.uuid, err = %chain(&error), "power state not compared");
+            }
+        })
+        .await;
     }
+    Ok(seen)
+}
+
+/// Writes when the power of which machines was compared, all of them at once:
+/// the sign of life of the nodes at rest.
+pub(crate) async fn mark(svc: &Service) -> Result<u64, Error> {
+    let marks = svc.power_syncs.take();
+    let count = periodic::count(marks.len());
+    let written = svc.store.stamp_power_syncs(marks).await;
+    written.map_err(store("note when power was compared"))?;
+    Ok(count)
 }
 
 /// States in which nobody else is at the machine's power.
@@ -86,31 +110,35 @@ fn is_compared(state: ProvisionState) -> bool {
 }
 
 fn is_due(node: &Node) -> bool {
-    let in_hand = node.maintenance && node.fault.as_deref() != Some(POWER_FAILURE);
     is_compared(node.provision_state)
-        && !in_hand
-        && node.reservation.is_none()
+        && !node.maintenance
         && node.target_power_state.is_none()
+        && !node.driver_internal_info.contains_key(FIRMWARE_UPDATE)
 }
 
 async fn one(svc: &Arc<Service>, node: &Node) -> Result<(), Error> {
     match drivers::power(node)?.state(svc, node).await {
         Ok(PowerState::Error) => Ok(()),
         Ok(found) => {
-            let failed = node.fault.as_deref() == Some(POWER_FAILURE);
-            if node.power_state == Some(found) && !failed {
+            svc.power_syncs.note(node.uuid, Timestamp::now());
+            if node.power_state == Some(found) {
                 svc.power_faults.clear(node.uuid);
                 return Ok(());
             }
             differs(svc, node.uuid, found).await
         }
         Err(error) => {
-            if node.maintenance || svc.power_faults.add(node.uuid) <= TOLERATED {
+            if !is_too_often(svc, node.uuid) {
                 return Err(error);
             }
             give_up(svc, node.uuid, &chain(&error)).await
         }
     }
+}
+
+/// Counts a failure; tells whether it was one too many.
+fn is_too_often(svc: &Service, node: Uuid) -> bool {
+    svc.power_faults.add(node) > svc.config.conductor.power_state_sync_max_retries
 }
 
 /// The machine and its record differ: looks again under the lock.
@@ -126,22 +154,12 @@ async fn differs(svc: &Arc<Service>, node: Uuid, found: PowerState) -> Result<()
 }
 
 async fn put_right(task: &mut Task, found: PowerState) -> Result<(), Error> {
-    if !is_due(&Node {
-        reservation: None,
-        ..task.node.clone()
-    }) {
+    if !is_due(&task.node) {
         return Ok(());
     }
     let node = task.node.uuid;
-    if task.node.fault.as_deref() == Some(POWER_FAILURE) {
-        task.node.maintenance = false;
-        task.node.maintenance_reason = None;
-        task.node.fault = None;
-        task.node.power_state = Some(found);
-        task.svc.power_faults.clear(node);
-        return task.save().await;
-    }
-    let force = task.svc.config.conductor.force_power_state_during_sync;
+    let config = &task.svc.config.conductor;
+    let force = config.force_power_state_during_sync && !task.node.disable_power_off;
     let (Some(wanted), true) = (task.node.power_state, force) else {
         task.node.power_state = Some(found);
         return task.save().await;
@@ -152,25 +170,27 @@ async fn put_right(task: &mut Task, found: PowerState) -> Result<(), Error> {
     }
     tracing::warn!(node = %node, wanted = wanted.as_str(), found = found.as_str(),
         "machine found in another power state");
+    if is_too_often(&task.svc, node) {
+        // It does not stay where it is put.
+        task.node.power_state = Some(found);
+        let why = format!("found {found} again and again where {wanted} is recorded");
+        return maintenance(task, &why).await;
+    }
     let target = if wanted == PowerState::On {
         PowerTarget::On
     } else {
         PowerTarget::Off
     };
-    match power::set(task, target, None).await {
-        Ok(()) => {
-            task.svc.power_faults.clear(node);
-            Ok(())
-        }
-        Err(error) if error.is_lease_lost() => Err(error),
-        Err(error) if task.svc.power_faults.add(node) <= TOLERATED => Err(error),
-        Err(error) => maintenance(task, &chain(&error)).await,
-    }
+    // Not forgiven when it works: the next round tells whether it lasts.
+    power::set(task, target, None).await
 }
 
 async fn give_up(svc: &Arc<Service>, node: Uuid, why: &str) -> Result<(), Error> {
     let mut task = Task::take(svc, node, Duration::ZERO).await?;
-    let outcome = maintenance(&mut task, why).await;
+    let outcome = match is_compared(task.node.provision_state) {
+        true => maintenance(&mut task, why).await,
+        false => Ok(()),
+    };
     task.release().await;
     outcome
 }
@@ -185,5 +205,6 @@ async fn maintenance(task: &mut Task, why: &str) -> Result<(), Error> {
     task.node.maintenance = true;
     task.node.maintenance_reason = Some(text);
     task.node.fault = Some(POWER_FAILURE.to_owned());
+    task.svc.power_faults.clear(task.node.uuid);
     task.save().await
 }

@@ -1,83 +1,49 @@
-//! Wait states end after a time of silence; failed nodes keep no artefacts; a
-//! node at work that nobody has locked is gone on with.
+//! Wait states end after a time of silence, also in maintenance: nothing hangs
+//! for ever.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use uuid::Uuid;
-use wrought_store::NodeQuery;
 use wrought_store::heartbeat::Waiting;
-use wrought_store::node::Node;
 use wrought_wire::state::ProvisionState;
 
 use crate::config;
+use crate::error::Error;
 use crate::error::chain;
 use crate::flows;
 use crate::flows::Work;
-use crate::flows::failure;
-use crate::machine;
-use crate::periodic::pages::Pages;
+use crate::periodic;
 use crate::service::Service;
 use crate::stamps;
 use crate::steps::Kind;
 use crate::task::Task;
+use crate::task::store;
 
-/// Looks at every node that waits, works or has failed.
-pub(crate) async fn check(svc: &Arc<Service>) {
-    silent(svc).await;
-    let states = ProvisionState::ALL.iter().copied();
-    let states = states.filter(|state| machine::is_working(*state) || state.is_failure());
-    let query = NodeQuery {
-        provision_state: states.collect(),
-        include_children: true,
-        ..NodeQuery::default()
-    };
-    let mut pages = Pages::of(svc, query);
-    while let Some(nodes) = pages.next("time-outs not checked").await {
-        let free = |node: &&Node| node.reservation.is_none() && svc.owns(node);
-        for node in nodes.iter().filter(free) {
-            if failure::has_leftovers(node) {
-                work(svc, node.uuid, node.provision_state, Work::PutAway).await;
-            } else if machine::is_working(node.provision_state) {
-                // Its conductor died, or its database failed it half-way.
-                work(svc, node.uuid, node.provision_state, Work::Restart).await;
-            }
-        }
-    }
+/// Ends deploys whose agent is silent.
+pub(crate) async fn deploy(svc: &Arc<Service>) -> Result<u64, Error> {
+    check(svc, ProvisionState::DeployWait).await
 }
 
-/// Ends waiting for agents that have been silent for too long.
-async fn silent(svc: &Arc<Service>) {
-    stamps::flush(svc).await;
-    let states = ProvisionState::ALL.iter().copied();
-    let states: Vec<ProvisionState> = states.filter(|state| machine::is_waiting(*state)).collect();
-    let waiting = match svc.store.waiting_nodes(&states).await {
-        Ok(waiting) => waiting,
-        Err(error) => {
-            tracing::warn!(err = %chain(&error), "time-outs not checked");
-            return;
-        }
-    };
-    let now = Timestamp::now();
-    let free = |node: &&Waiting| {
-        !node.reserved && svc.is_mine(&node.conductor_group, &node.driver, node.uuid)
-    };
-    for node in waiting.iter().filter(free) {
-        let state = node.provision_state;
-        let Some((ending, limit)) = ending(&svc.config.conductor, state) else {
-            continue;
-        };
-        if state != ProvisionState::InspectWait {
-            // A loop may have ended with an error of the database.
-            svc.keep_watch(node.uuid);
-        }
-        let limit = Duration::from_secs(limit);
-        let overdue = node.silence(now).is_some_and(|silence| silence > limit);
-        if overdue && !limit.is_zero() && !node.maintenance {
-            work(svc, node.uuid, state, ending).await;
-        }
-    }
+/// Ends cleanings whose agent is silent.
+pub(crate) async fn clean(svc: &Arc<Service>) -> Result<u64, Error> {
+    check(svc, ProvisionState::CleanWait).await
+}
+
+/// Ends services whose agent is silent.
+pub(crate) async fn service(svc: &Arc<Service>) -> Result<u64, Error> {
+    check(svc, ProvisionState::ServiceWait).await
+}
+
+/// Ends rescues whose ramdisk has not called.
+pub(crate) async fn rescue(svc: &Arc<Service>) -> Result<u64, Error> {
+    check(svc, ProvisionState::RescueWait).await
+}
+
+/// Ends inspections whose ramdisk has sent nothing.
+pub(crate) async fn inspect(svc: &Arc<Service>) -> Result<u64, Error> {
+    check(svc, ProvisionState::InspectWait).await
 }
 
 /// How waiting ends in a state, and the seconds of silence after which it does;
@@ -97,8 +63,39 @@ fn ending(config: &config::Conductor, state: ProvisionState) -> Option<(Work, u6
     })
 }
 
-async fn work(svc: &Arc<Service>, node: Uuid, state: ProvisionState, work: Work) {
-    // Next time is soon enough when everybody is busy or the node is locked.
+/// Ends waiting in one state. The longest silence goes first.
+async fn check(svc: &Arc<Service>, state: ProvisionState) -> Result<u64, Error> {
+    let Some((ending, limit)) = ending(&svc.config.conductor, state) else {
+        return Ok(0);
+    };
+    stamps::flush(svc).await;
+    let waiting = svc.store.waiting_nodes(&[state]).await;
+    let mut waiting = waiting.map_err(store("list waiting nodes"))?;
+    waiting.sort_by_key(|node| node.last_sign);
+    let now = Timestamp::now();
+    let limit = Duration::from_secs(limit);
+    let seen = periodic::count(waiting.len());
+    waiting.retain(|node| {
+        !node.reserved && svc.is_mine(&node.conductor_group, &node.driver, node.uuid)
+    });
+    let workers = svc.config.conductor.periodic_max_workers;
+    periodic::each(workers, waiting, async |node: Waiting| {
+        if state != ProvisionState::InspectWait {
+            // A loop may have ended with an error of the database.
+            svc.keep_watch(node.uuid);
+        }
+        let overdue = node.silence(now).is_some_and(|silence| silence > limit);
+        if overdue && !limit.is_zero() {
+            work(svc, node.uuid, state, ending).await;
+        }
+    })
+    .await;
+    Ok(seen)
+}
+
+/// Does something with a node that is in `state` still, if it can be locked at
+/// once and a worker is free; else it is left for the next round.
+pub(super) async fn work(svc: &Arc<Service>, node: Uuid, state: ProvisionState, work: Work) {
     let Ok(permit) = svc.permit() else { return };
     match Task::take(svc, node, Duration::ZERO).await {
         Ok(task) if task.node.provision_state == state => {

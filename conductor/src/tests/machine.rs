@@ -189,6 +189,14 @@ impl Machine {
         self.boot_ramdisk(None);
     }
 
+    /// The ramdisk crashes and boots again from the disc, by itself.
+    pub(super) fn ramdisk_restarts_from_disc(&self) {
+        let old = self.0.lock().unwrap().ramdisk.take();
+        old.unwrap().abort();
+        self.log("ramdisk restarts");
+        self.boot_ramdisk(Some(BootDevice::Cdrom));
+    }
+
     fn switch(&self, on: bool) {
         let mut state = self.0.lock().unwrap();
         if state.on == on {

@@ -314,7 +314,10 @@ async fn power_and_boot_device() {
 async fn power_sync_keeps_the_recorded_state() {
     let rig = Rig::with(
         "redfish",
-        |config| config.conductor.power_sync_interval = 1,
+        |config| {
+            config.conductor.power_sync_interval = 1;
+            config.conductor.power_failure_recovery_interval = 1;
+        },
         |_| {},
     )
     .await;

@@ -264,6 +264,7 @@ async fn an_abort_that_fails_holds_the_node_back() {
 async fn silence_ends_in_a_time_out() {
     let rig = deployed_with(|config| {
         config.conductor.check_interval = 1;
+        config.conductor.check_rescue_state_interval = 1;
         config.conductor.rescue_callback_timeout = 1;
     })
     .await;

@@ -23,8 +23,8 @@ use crate::config::Pace;
 use crate::drivers::bmc::Bmcs;
 use crate::testing;
 
-pub(super) struct Rig {
-    pub(super) service: Arc<Service>,
+pub(crate) struct Rig {
+    pub(crate) service: Arc<Service>,
     pub(super) store: Store,
     pub(super) machine: Machine,
     pub(super) node: Uuid,
@@ -52,7 +52,7 @@ impl Rig {
         Self::with("redfish", |_| {}, |_| {}).await
     }
 
-    pub(super) async fn with(
+    pub(crate) async fn with(
         driver: &str,
         settings: impl FnOnce(&mut Config),
         shape: impl FnOnce(&mut Node),
@@ -112,7 +112,7 @@ impl Rig {
         self.service = start(&self.store, &self.config, &self.machine).await;
     }
 
-    pub(super) async fn node(&self) -> Node {
+    pub(crate) async fn node(&self) -> Node {
         self.store.node_by_uuid(self.node).await.unwrap().unwrap()
     }
 
@@ -156,7 +156,7 @@ impl Rig {
         );
     }
 
-    pub(super) async fn until(&self, what: &str, mut is: impl AsyncFnMut() -> bool) {
+    pub(crate) async fn until(&self, what: &str, mut is: impl AsyncFnMut() -> bool) {
         for _ in 0..1000 {
             if is().await {
                 return;
@@ -188,6 +188,12 @@ impl Rig {
     pub(super) async fn make_available(&self) {
         self.ask(Verb::Manage).await;
         self.reaches(ProvisionState::Manageable).await;
+        self.ask(Verb::Provide).await;
+        self.reaches(ProvisionState::Available).await;
+    }
+
+    /// From `manageable` to `available`.
+    pub(super) async fn make_available_again(&self) {
         self.ask(Verb::Provide).await;
         self.reaches(ProvisionState::Available).await;
     }
