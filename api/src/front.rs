@@ -29,6 +29,7 @@ use crate::context::OverTls;
 use crate::context::Peer;
 use crate::error::ApiError;
 use crate::error::Result;
+use crate::metrics;
 use crate::openapi;
 use crate::proxies::is_host;
 use crate::router::Part;
@@ -61,7 +62,13 @@ static STANDING: LazyLock<[(HeaderName, HeaderValue); 4]> = LazyLock::new(|| {
 });
 
 /// Paths that are not below `/v1`.
-const OUTSIDE: [&str; 4] = ["/", "/healthcheck", "/readiness", openapi::PATH];
+const OUTSIDE: [&str; 5] = [
+    "/",
+    "/healthcheck",
+    "/readiness",
+    openapi::PATH,
+    metrics::PATH,
+];
 
 /// The middleware.
 pub(crate) async fn front(
@@ -124,13 +131,14 @@ async fn admitted(
 fn offered(part: Part, path: &str) -> Result<()> {
     let ramdisk = matches!(path, "/v1/lookup" | "/v1/continue_inspection")
         || path.starts_with("/v1/heartbeat/");
+    let told = OUTSIDE.contains(&path) && path != metrics::PATH;
     match part {
         Part::WithoutRamdisk if ramdisk => Err(ApiError::forbidden(
             "The endpoints for ramdisks are not offered at this address.",
         )),
-        Part::RamdiskOnly if !ramdisk && path != "/v1" && !OUTSIDE.contains(&path) => Err(
-            ApiError::not_found("Not Found: only the endpoints for ramdisks are at this address."),
-        ),
+        Part::RamdiskOnly if !ramdisk && path != "/v1" && !told => Err(ApiError::not_found(
+            "Not Found: only the endpoints for ramdisks are at this address.",
+        )),
         _ => Ok(()),
     }
 }
@@ -277,6 +285,7 @@ mod tests {
             ("/v1nodes", "/v1/v1nodes"),
             ("/healthcheck/", "/healthcheck"),
             ("/openapi.json", "/openapi.json"),
+            ("/metrics/", "/metrics"),
         ] {
             let mut request = Request::builder().uri(given).body(Body::empty()).unwrap();
             normalise(&mut request);

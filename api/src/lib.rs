@@ -28,6 +28,7 @@ mod inspection_rules;
 mod links;
 mod lookup;
 mod mask;
+mod metrics;
 mod nodes;
 mod openapi;
 mod paging;

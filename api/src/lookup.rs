@@ -32,7 +32,8 @@ async fn lookup(State(state): State<ApiState>, context: Context, uri: Uri) -> Re
     let known = [("addresses", since::RAMDISK), ("node_uuid", since::RAMDISK)];
     let query = Query::read(&uri, &context, &known)?;
     let node = find(&state, &query).await?;
-    if !node.provision_state.allows_lookup() {
+    // The conductor knows whether the node is on the fast track.
+    if !node.provision_state.allows_lookup_fast_track() {
         return Err(unknown());
     }
     let mut config = state.conductor.lookup(node.uuid).await?;

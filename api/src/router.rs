@@ -18,6 +18,7 @@ use crate::health;
 use crate::heartbeat;
 use crate::inspection_rules;
 use crate::lookup;
+use crate::metrics;
 use crate::nodes;
 use crate::openapi;
 use crate::portgroups;
@@ -45,6 +46,7 @@ pub(crate) fn routes() -> Routes {
     Routes::new()
         .merge(root::router())
         .merge(health::router())
+        .merge(metrics::router())
         .merge(nodes::router())
         .merge(ports::router())
         .merge(chassis::router())

@@ -15,6 +15,7 @@ use wrought_store::NodeQuery;
 use wrought_wire::state::ProvisionState;
 
 use super::fields;
+use super::queue;
 use super::render;
 use super::render::Renderer;
 use crate::ApiState;
@@ -195,10 +196,11 @@ async fn full(
 ) -> Result<Response> {
     let paging = Paging::read(query)?;
     check_chassis(state, query).await?;
-    let nodes = state
+    let mut nodes = state
         .store
         .list_nodes(&node_query(query, context, &paging, place)?)
         .await?;
+    queue::places(state, &mut nodes).await?;
     // Which conductor has a node is not in the database, so that filter comes
     // after the page is cut and may leave it short.
     let wanted = query.text("conductor");

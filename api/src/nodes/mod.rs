@@ -16,6 +16,7 @@ mod maintenance;
 mod management;
 mod names;
 mod provision;
+mod queue;
 mod raid;
 mod render;
 mod show;

@@ -6,6 +6,7 @@ use axum::http::Uri;
 use axum::response::Response;
 
 use super::fields;
+use super::queue;
 use super::render::Renderer;
 use crate::ApiState;
 use crate::answer;
@@ -24,6 +25,7 @@ pub(crate) async fn show(
     let query = Query::read(&uri, &context, &[("fields", since::FIELDS)])?;
     let fields = fields::requested(&query, &context)?;
     let node = super::find(&state, &context, &ident).await?;
+    let node = queue::place(&state, node).await?;
     let renderer = Renderer::new(&state, &context, fields);
     answer::json(&renderer.node(&node))
 }

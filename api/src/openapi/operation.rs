@@ -26,6 +26,7 @@ pub(crate) struct Operation {
     body: Option<Schema>,
     status: u16,
     answer: Option<Schema>,
+    media: &'static str,
 }
 
 /// An operation that answers 200 with that shape.
@@ -90,6 +91,7 @@ pub(crate) const fn operation(
         body: None,
         status: 204,
         answer: None,
+        media: "application/json",
     }
 }
 
@@ -125,11 +127,17 @@ impl Operation {
         self
     }
 
+    /// With an answer of another media type than JSON.
+    pub(crate) const fn of_media(mut self, media: &'static str) -> Self {
+        self.media = media;
+        self
+    }
+
     /// As an OpenAPI operation object.
     pub(super) fn json(&self) -> Value {
         let mut success = json!({"description": "Done."});
         if let Some(answer) = self.answer {
-            success["content"] = json!({"application/json": {"schema": answer.json()}});
+            success["content"] = json!({self.media: {"schema": answer.json()}});
         }
         let mut responses = Map::new();
         responses.insert(self.status.to_string(), success);

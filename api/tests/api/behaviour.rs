@@ -1,9 +1,12 @@
 //! What shapes alone do not show: paging, versions, secrets, bounds, access.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::Request;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
 use serde_json::Value;
 use serde_json::json;
 use uuid::Uuid;
@@ -510,4 +513,47 @@ async fn a_path_that_is_no_text_has_an_error_body() {
     let answer = api.get("/v1/nodes/%ff").await;
     assert_eq!(answer.status, 400);
     assert!(answer.fault().contains("UTF-8"), "{}", answer.text);
+}
+
+#[tokio::test]
+async fn figures_for_prometheus() {
+    let api = Api::open().await;
+    for path in ["/metrics", "/metrics/"] {
+        let answer = api.get(path).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let kind = &answer.headers["content-type"];
+        assert_eq!(kind, "text/plain; version=0.0.4; charset=utf-8");
+        assert_eq!(answer.text, "wrought_workers 64\n");
+    }
+}
+
+/// It is stored as it was when the node was queued, and counted when it is
+/// shown.
+#[tokio::test]
+async fn the_place_in_a_queue_is_the_present_one() {
+    let api = Api::open().await;
+    let (node, other): (Uuid, Uuid) = (A.parse().unwrap(), N1.parse().unwrap());
+    for (second, node) in [(1, other), (2, node)] {
+        let at = Timestamp::from_second(second).unwrap();
+        api.store.enqueue(node, "clean", at).await.unwrap();
+    }
+    let lease = api
+        .store
+        .lock_node(node, "test", Duration::from_secs(60))
+        .await
+        .unwrap();
+    let mut stored = api.store.node_by_uuid(node).await.unwrap().unwrap();
+    let info = &mut stored.driver_internal_info;
+    info.insert("queued_at".to_owned(), json!("2026-12-01T00:00:00Z"));
+    info.insert("queue_position".to_owned(), json!(7));
+    api.store.save_node(&lease, &mut stored).await.unwrap();
+    for expected in [2, 1] {
+        let one = api.get(&format!("/v1/nodes/{A}")).await.json();
+        assert_eq!(one["driver_internal_info"]["queue_position"], expected);
+        let list = api.get("/v1/nodes/detail").await.json();
+        let nodes = list["nodes"].as_array().unwrap();
+        let shown = nodes.iter().find(|shown| shown["uuid"] == A).unwrap();
+        assert_eq!(shown["driver_internal_info"]["queue_position"], expected);
+        api.store.dequeue(other).await.unwrap();
+    }
 }

@@ -48,6 +48,8 @@ struct View {
     power: Option<String>,
     step: Option<String>,
     progress: Option<Progress>,
+    /// Place in the queue that it waits in.
+    queued: Option<u64>,
     last_error: Option<String>,
 }
 
@@ -71,6 +73,7 @@ impl View {
             power: text("power_state"),
             step,
             progress: progress.and_then(|progress| serde_json::from_value(progress.clone()).ok()),
+            queued: node["driver_internal_info"]["queue_position"].as_u64(),
             last_error: text("last_error"),
         }
     }
@@ -98,7 +101,8 @@ impl View {
         fn stage(progress: &Progress) -> (&str, Option<u8>) {
             (&progress.stage, progress.percent)
         }
-        (&self.state, &self.target, &self.step) != (&other.state, &other.target, &other.step)
+        (&self.state, &self.target, &self.step, self.queued)
+            != (&other.state, &other.target, &other.step, other.queued)
             || self.progress.as_ref().map(stage) != other.progress.as_ref().map(stage)
     }
 
@@ -110,6 +114,7 @@ impl View {
             "power_state": self.power,
             "step": self.step,
             "progress": self.progress,
+            "queue_position": self.queued,
             "last_error": self.last_error,
         })
     }
@@ -120,6 +125,9 @@ impl fmt::Display for View {
         f.write_str(&self.state)?;
         if let Some(target) = &self.target {
             write!(f, " -> {target}")?;
+        }
+        if let Some(place) = self.queued {
+            write!(f, "  place {place} in the queue")?;
         }
         if let Some(step) = &self.step {
             write!(f, "  {step}")?;
@@ -232,16 +240,23 @@ mod tests {
 
     #[test]
     fn one_line_tells_state_step_and_progress() {
-        let (_, node) = node(
+        let (_, working) = node(
             "wait call-back",
             Some("active"),
             json!({"deploy_step": {"interface": "deploy", "step": "write_image"},
                 "driver_internal_info": {"wrought_progress": {"stage": "write", "bytes_in": 1,
                     "bytes_total": 2, "bytes_out": 1, "rate": 312_340_000, "percent": 50}}}),
         );
-        let view = View::of(&node);
+        let view = View::of(&working);
         let line = "wait call-back -> active  deploy.write_image  write 50 % 312.3 MB/s";
         assert_eq!(view.to_string(), line);
+        let (_, waiting) = node(
+            "cleaning",
+            Some("available"),
+            json!({"driver_internal_info": {"queue_position": 7}}),
+        );
+        let line = "cleaning -> available  place 7 in the queue";
+        assert_eq!(View::of(&waiting).to_string(), line);
     }
 
     #[tokio::test]

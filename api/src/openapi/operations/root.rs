@@ -29,4 +29,5 @@ pub(super) const OPERATIONS: &[Operation] = &[
         STATUS,
     ),
     get("/openapi.json", 1, "Gives this document.", Object),
+    get("/metrics", 1, "Gives figures for Prometheus.", Text).of_media("text/plain"),
 ];

@@ -59,6 +59,13 @@ pub(super) fn from_store(error: wrought_store::Error) -> Error {
     }
 }
 
+/// What a lookup answers.
+fn config() -> Map<String, Value> {
+    let config =
+        json!({"heartbeat_timeout": 300, "agent_token": "fresh", "agent_token_required": true});
+    config.as_object().cloned().unwrap_or_default()
+}
+
 macro_rules! each {
     ($record:expr, $one:ident => $done:expr) => {
         match $record {
@@ -239,10 +246,16 @@ impl Conductor for Fake {
         }
     }
 
-    async fn lookup(&self, _: Uuid) -> Result<Map<String, Value>> {
-        let config =
-            json!({"heartbeat_timeout": 300, "agent_token": "fresh", "agent_token_required": true});
-        Ok(config.as_object().cloned().unwrap_or_default())
+    async fn lookup(&self, node: Uuid) -> Result<Map<String, Value>> {
+        let read = self.store.node_by_uuid(node).await.map_err(from_store)?;
+        match read.is_some_and(|node| node.provision_state.allows_lookup()) {
+            true => Ok(config()),
+            false => Err(Error::new(Kind::NotFound, "Resource could not be found.")),
+        }
+    }
+
+    async fn metrics(&self) -> Result<String> {
+        Ok("wrought_workers 64\n".to_owned())
     }
 
     async fn continue_inspection(&self, node: Option<Uuid>, found: Inventory) -> Result<Inspected> {
@@ -256,7 +269,7 @@ impl Conductor for Fake {
         let node = read.ok_or_else(|| Error::new(Kind::NotFound, "no such node"))?;
         let stored = self.store.save_inventory(uuid, &found).await;
         stored.map_err(from_store)?;
-        let config = self.lookup(uuid).await?;
+        let config = config();
         Ok(Inspected { node, config })
     }
 
