@@ -18,6 +18,7 @@ use wrought_api::Network;
 
 use self::options::Options;
 use crate::private;
+use crate::serve::tls::Given;
 
 /// The largest configuration file that is read.
 const FILE_LIMIT: u64 = 1024 * 1024;
@@ -67,6 +68,7 @@ struct File {
     host: Option<String>,
     public_endpoint: Option<String>,
     trusted_proxies: Vec<String>,
+    tls: Option<Given>,
     ramdisk: Ramdisk,
     rpc: Rpc,
     drivers: wrought_conductor::config::Drivers,
@@ -170,6 +172,8 @@ pub(crate) struct Settings {
     pub(crate) host: String,
     pub(crate) public_endpoint: Option<String>,
     pub(crate) trusted_proxies: Vec<Network>,
+    /// The API's certificate; none: one by our own CA.
+    pub(crate) tls: Option<Given>,
     pub(crate) ramdisk: Ramdisk,
     pub(crate) rpc: Rpc,
     pub(crate) drivers: wrought_conductor::config::Drivers,
@@ -224,6 +228,7 @@ impl Settings {
             host,
             public_endpoint: file.public_endpoint,
             trusted_proxies: networks(&file.trusted_proxies)?,
+            tls: file.tls,
             ramdisk: file.ramdisk,
             rpc,
             drivers: file.drivers,
@@ -291,6 +296,16 @@ impl Settings {
             "basic authentication over plain HTTP would send passwords in the clear from {}: \
              leave out --http, or listen on a loopback address, or use --auth none",
             self.listen
+        );
+        anyhow::ensure!(
+            !self.http || self.tls.is_none(),
+            "plain HTTP has no certificate: leave out --http, or [tls]"
+        );
+        anyhow::ensure!(
+            self.tls.is_none() || !self.ramdisk.enabled || self.ramdisk.listen.is_some(),
+            "ramdisks trust this installation's CA alone, so that they do not take the certificate \
+             of [tls]: give them a listener of their own (listen in [ramdisk]), or none (enabled = \
+             false)"
         );
         anyhow::ensure!(
             self.ramdisk.enabled || self.ramdisk.listen.is_none(),

@@ -9,7 +9,7 @@ mod lock;
 mod names;
 mod password;
 mod stop;
-mod tls;
+pub(crate) mod tls;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -142,6 +142,14 @@ async fn serve(
     };
     let store = open(&settings).await?;
     let own = tls::Kept::start(&identity, source).or_exit(Kind::Io)?;
+    let given = match settings.tls.clone().filter(|_| settings.form.has_api()) {
+        Some(given) => Some(
+            tls::Kept::given(given)
+                .context("in [tls]")
+                .or_exit(Kind::Io)?,
+        ),
+        None => None,
+    };
     let service = match settings.form.has_conductor() {
         true => Some(start(&settings, &store, &identity).await?),
         false => None,
@@ -187,7 +195,12 @@ async fn serve(
             true => None,
             false => Some(own.server().or_exit(Kind::Internal)?),
         };
-        sockets.serve(&settings, state, tls, &mut front);
+        // Ramdisks trust our own CA alone.
+        let shown = match &given {
+            Some(given) => Some(given.server().or_exit(Kind::Internal)?),
+            None => tls.clone(),
+        };
+        sockets.serve(&settings, state, (shown, tls), &mut front);
     }
     announce(&settings, &identity, password);
 

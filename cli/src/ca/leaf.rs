@@ -107,9 +107,15 @@ impl Leaf {
         if !cert.exists() || !key.exists() {
             return Ok(None);
         }
-        let chain_pem = private::read(&cert, PEM_LIMIT)?;
-        let key_pem = private::read(&key, PEM_LIMIT)?;
-        Ok(Some(Self { chain_pem, key_pem }))
+        Self::read(&cert, &key).map(Some)
+    }
+
+    /// Reads the two files.
+    pub(crate) fn read(certificate: &Path, key: &Path) -> Result<Self> {
+        Ok(Self {
+            chain_pem: private::read(certificate, PEM_LIMIT)?,
+            key_pem: private::read(key, PEM_LIMIT)?,
+        })
     }
 
     /// Whether it holds for all names, and long enough, and fits its key.

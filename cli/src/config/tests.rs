@@ -36,6 +36,17 @@ fn nothing_set_is_safe() {
 }
 
 #[test]
+fn a_certificate_may_be_given() {
+    let none = Settings::load(Form::Serve, Options::default()).unwrap();
+    assert_eq!(none.tls, None);
+    let text = "[ramdisk]\nlisten = \"192.0.2.1:6386\"\n\
+                [tls]\ncertificate = \"/c.pem\"\nkey = \"/k.pem\"\n";
+    let given = load(text, Options::default()).unwrap().tls.unwrap();
+    assert_eq!(given.certificate, Path::new("/c.pem"));
+    assert_eq!(given.key, Path::new("/k.pem"));
+}
+
+#[test]
 fn the_command_line_overrides_the_file() {
     let text = "state_dir = \"/a\"\nlisten = \"127.0.0.1:1\"\nauth = \"basic:/f\"\nhost = \"h\"\n\
                 [boot]\nlisten = \"192.0.2.1:80\"\nextra_kernel_params = \"x=y\"\n\
@@ -101,6 +112,13 @@ fn errors_name_file_and_key() {
         ("listen = \"localhost\"", "listen"),
         ("public_endpoint = \"192.0.2.1\"", "public_endpoint"),
         ("[ramdisk]\nurl = \"192.0.2.1\"", "[ramdisk]"),
+        ("[tls]\ncertificate = \"/c\"\nkey = \"/k\"", "[ramdisk]"),
+        ("[tls]\ncertificate = \"/c\"", "key"),
+        (
+            "http = true\nauth = \"none\"\n[tls]\ncertificate = \"/c\"\nkey = \"/k\"\n\
+             [ramdisk]\nenabled = false",
+            "[tls]",
+        ),
         (
             "[ramdisk]\nlisten = \"192.0.2.1:1\"\nenabled = false",
             "[ramdisk]",
@@ -111,7 +129,7 @@ fn errors_name_file_and_key() {
         assert!(error.contains(key), "{error}");
         assert!(
             error.contains("wrought.toml")
-                || ["public_endpoint", "[ramdisk]", "trusted_proxies"].contains(&key),
+                || ["public_endpoint", "[ramdisk]", "[tls]", "trusted_proxies"].contains(&key),
             "{error}"
         );
     }

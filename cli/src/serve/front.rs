@@ -29,12 +29,12 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
-    /// Starts the listeners.
+    /// Starts the listeners, with TLS for everybody and for ramdisks.
     pub(crate) fn serve(
         self,
         settings: &Settings,
         state: ApiState,
-        tls: Option<Arc<ServerConfig>>,
+        (tls, for_ramdisks): (Option<Arc<ServerConfig>>, Option<Arc<ServerConfig>>),
         listeners: &mut Listeners,
     ) {
         let part = match (settings.ramdisk.enabled, &self.ramdisk) {
@@ -42,10 +42,10 @@ impl Sockets {
             _ => Part::WithoutRamdisk,
         };
         let router = wrought_api::router_of(state.clone(), part);
-        listeners.start(self.api, tls.clone(), router);
+        listeners.start(self.api, tls, router);
         if let Some(ramdisk) = self.ramdisk {
             let router = wrought_api::router_of(state, Part::RamdiskOnly);
-            listeners.start(ramdisk, tls, router);
+            listeners.start(ramdisk, for_ramdisks, router);
         }
     }
 }
@@ -62,12 +62,11 @@ pub(crate) fn authentication(settings: &Settings) -> Outcome<(Auth, Option<PathB
     }
 }
 
-/// A password file, with the roles in `FILE.roles` when that is there.
+/// A password file, with the roles in `FILE.roles`.
 fn basic(file: &Path) -> Outcome<Auth> {
     let mut roles = file.as_os_str().to_owned();
     roles.push(".roles");
-    let roles = Some(PathBuf::from(roles)).filter(|roles| roles.exists());
-    Auth::basic(file, roles.as_deref()).map_err(|error| Failure {
+    Auth::basic(file, Some(Path::new(&roles))).map_err(|error| Failure {
         kind: match error {
             AuthError::Line { .. } => Kind::Data,
             _ => Kind::Io,

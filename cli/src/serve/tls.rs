@@ -1,10 +1,15 @@
 //! The server side of TLS, with a certificate that is replaced while the
-//! server runs.
+//! server runs: when its files change, or when it is about to end.
 
+#[cfg(test)]
+mod tests;
+
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::RwLock;
 use std::time::Duration;
+use std::time::Instant;
 
 use anyhow::Context;
 use anyhow::Result;
@@ -14,13 +19,17 @@ use rustls::client::ResolvesClientCert;
 use rustls::server::ClientHello;
 use rustls::server::ResolvesServerCert;
 use rustls::sign::CertifiedKey;
+use serde::Deserialize;
 
 use super::names::Names;
+use crate::ca::leaf;
 use crate::ca::leaf::Identity;
 use crate::ca::leaf::Leaf;
 
+/// How often the files are looked at.
+const LOOK: Duration = Duration::from_secs(2);
 /// How often the certificate's end is looked at.
-const INTERVAL: Duration = Duration::from_secs(24 * 3600);
+const RENEWAL: Duration = Duration::from_secs(24 * 3600);
 
 /// The certificate in use.
 #[derive(Debug)]
@@ -59,9 +68,57 @@ impl Source {
     }
 }
 
+/// A certificate of the operator's: `[tls]` in the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Given {
+    /// PEM: the certificate, then what leads to its CA.
+    pub(crate) certificate: PathBuf,
+    /// PEM: its key.
+    pub(crate) key: PathBuf,
+}
+
+/// Where a certificate is read again.
+enum Origin {
+    /// By the installation's CA.
+    Own(Source),
+    Given(Given),
+}
+
+/// What tells that a file has changed: number, length and time; none: it is
+/// not there.
+type Stamp = Option<(u64, u64, i64, i64)>;
+
+impl Origin {
+    fn key(&self) -> Result<Arc<CertifiedKey>> {
+        let leaf = match self {
+            Self::Own(own) => own.identity()?.leaf,
+            Self::Given(given) => Leaf::read(&given.certificate, &given.key)?,
+        };
+        certified(&leaf)
+    }
+
+    fn stamps(&self) -> Vec<Stamp> {
+        let files = match self {
+            Self::Own(own) => [&own.ca_dir, &own.state_dir]
+                .into_iter()
+                .flat_map(|folder| [folder.join(leaf::CERT), folder.join(leaf::KEY)])
+                .collect(),
+            Self::Given(given) => vec![given.certificate.clone(), given.key.clone()],
+        };
+        let stamp = |file: PathBuf| {
+            let meta = std::fs::metadata(file).ok()?;
+            Some((meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec()))
+        };
+        files.into_iter().map(stamp).collect()
+    }
+}
+
 fn certified(leaf: &Leaf) -> Result<Arc<CertifiedKey>> {
     let provider = rustls::crypto::aws_lc_rs::default_provider();
-    let key = CertifiedKey::from_der(leaf.chain()?, leaf.key()?, &provider)
+    let chain = leaf.chain()?;
+    anyhow::ensure!(!chain.is_empty(), "the certificate file is empty");
+    let key = CertifiedKey::from_der(chain, leaf.key()?, &provider)
         .context("the server's certificate and key do not belong together")?;
     Ok(Arc::new(key))
 }
@@ -82,28 +139,26 @@ impl Drop for Kept {
 impl Kept {
     /// Begins with what `identity` has.
     pub(crate) fn start(identity: &Identity, source: Source) -> Result<Self> {
-        let current = Arc::new(Current(RwLock::new(certified(&identity.leaf)?)));
-        let slot = Arc::clone(&current);
-        let refresh = tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(INTERVAL).await;
-                // A few small files once a day: not worth a thread.
-                let fresh = source
-                    .identity()
-                    .and_then(|identity| certified(&identity.leaf));
-                match fresh {
-                    Ok(key) => {
-                        if let Ok(mut slot) = slot.0.write() {
-                            *slot = key;
-                        }
-                    }
-                    Err(error) => {
-                        tracing::error!("the server's certificate could not be renewed: {error:#}");
-                    }
-                }
-            }
-        });
-        Ok(Self { current, refresh })
+        let origin = Origin::Own(source);
+        let stamps = origin.stamps();
+        Ok(Self::keep(certified(&identity.leaf)?, origin, stamps, LOOK))
+    }
+
+    /// Begins with the operator's files.
+    pub(crate) fn given(given: Given) -> Result<Self> {
+        Self::looking(Origin::Given(given), LOOK)
+    }
+
+    fn looking(origin: Origin, look: Duration) -> Result<Self> {
+        // What changes after this is noticed.
+        let stamps = origin.stamps();
+        Ok(Self::keep(origin.key()?, origin, stamps, look))
+    }
+
+    fn keep(first: Arc<CertifiedKey>, origin: Origin, stamps: Vec<Stamp>, look: Duration) -> Self {
+        let current = Arc::new(Current(RwLock::new(first)));
+        let refresh = tokio::spawn(keep_fresh(origin, stamps, Arc::clone(&current), look));
+        Self { current, refresh }
     }
 
     /// The certificate, for either end of a connection.
@@ -121,5 +176,38 @@ impl Kept {
             .with_cert_resolver(self.certificate());
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Arc::new(config))
+    }
+}
+
+/// Loads the certificate again when its files have changed and then been left
+/// alone for one look: two files are not replaced at once. A certificate that
+/// cannot be used leaves the one before in use.
+async fn keep_fresh(origin: Origin, stamps: Vec<Stamp>, current: Arc<Current>, look: Duration) {
+    let (mut known, mut seen) = (stamps.clone(), stamps);
+    let mut loaded = Instant::now();
+    loop {
+        tokio::time::sleep(look).await;
+        // A few small files: not worth a thread.
+        let now = origin.stamps();
+        let changed = now != known && now == seen;
+        seen.clone_from(&now);
+        if !changed && loaded.elapsed() < RENEWAL {
+            continue;
+        }
+        known = now;
+        loaded = Instant::now();
+        match origin.key() {
+            Ok(key) => {
+                if let Ok(mut slot) = current.0.write() {
+                    if slot.cert != key.cert {
+                        tracing::info!("the server's certificate has been replaced");
+                    }
+                    *slot = key;
+                }
+            }
+            Err(error) => {
+                tracing::error!("the server keeps the certificate that it has: {error:#}");
+            }
+        }
     }
 }
