@@ -70,3 +70,44 @@ async fn lease_is_renewed_while_the_work_lasts() {
     assert_eq!(rig.node().await.reservation.as_deref(), Some("host-1"));
     rig.reaches(S::Manageable).await;
 }
+
+/// A process that was stopped for longer than its lease (here: all of its one
+/// thread) goes on with nothing, not by one step, when somebody else has come
+/// meanwhile; and with everything when nobody has.
+#[tokio::test]
+async fn who_was_stopped_asks_before_it_goes_on() {
+    let lease = Duration::from_millis(400);
+    let rig = Rig::with(
+        "redfish",
+        |config| {
+            config.pace.lease = lease;
+            config.pace.renew = Duration::from_secs(60);
+        },
+        |_| {},
+    )
+    .await;
+    for somebody_came in [false, true] {
+        let task = crate::Task::take(&rig.service, rig.node, Duration::from_secs(5)).await;
+        let task = task.unwrap();
+        let acted = std::sync::atomic::AtomicBool::new(false);
+        let work = async {
+            if somebody_came {
+                // As if it had run out: the other one takes it at once.
+                rig.store.release_all("host-1").await.unwrap();
+                let other = rig.store.lock_node(rig.node, "other", lease * 100).await;
+                other.unwrap();
+            }
+            std::thread::sleep(lease * 2);
+            tokio::task::yield_now().await;
+            acted.store(true, std::sync::atomic::Ordering::SeqCst);
+            Ok(())
+        };
+        let outcome = task.fence().guard(work).await;
+        let acted = acted.into_inner();
+        match somebody_came {
+            true => assert!(outcome.is_err_and(|error| error.is_lease_lost()) && !acted),
+            false => assert!(outcome.is_ok() && acted),
+        }
+        task.release().await;
+    }
+}
