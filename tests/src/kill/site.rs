@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use anyhow::Result;
+use anyhow::ensure;
 use nix::sys::signal::Signal;
 
 use crate::api::Api;
@@ -149,6 +150,11 @@ impl Site {
     pub fn split(binary: &Path, work: &Path, database: &str, conductors: usize) -> Result<Self> {
         let address = free_address()?;
         let (api, ca) = (format!("https://{address}"), work.join("ca"));
+        let mut init = std::process::Command::new(binary);
+        let made = init.args(["ca", "init", "--ca-dir"]).arg(&ca).output();
+        let made = made.context("starting `wrought ca init`")?;
+        let said = String::from_utf8_lossy(&made.stderr);
+        ensure!(made.status.success(), "`wrought ca init`: {}", said.trim());
         let ramdisk = ramdisk(work)?;
         let common = |host: &str| {
             format!(

@@ -25,6 +25,8 @@ use crate::sim::Sim;
 const SITES: usize = 6;
 /// The same for samples, and for installations of three processes.
 const FEW_SITES: usize = 3;
+/// The same where a take-over waits for a lease to run out.
+const SHARED_SITES: usize = 9;
 
 /// Nodes of the storm.
 const NODES: usize = 300;
@@ -62,19 +64,19 @@ pub(super) async fn matrix(context: &mut Context) -> Result<()> {
     judged(context, workers, &plan).await
 }
 
-/// One of two conductors killed at all boundaries of all flows; the other one
-/// takes over.
+/// One of two conductors killed at every other boundary of all flows; the other
+/// one takes over, when the dead one's lease has run out.
 pub(super) async fn take_over(context: &mut Context) -> Result<()> {
     let plan = Plan {
         flows: Flow::ALL.to_vec(),
-        every: 1,
+        every: 2,
         parts: vec![0.0],
-        complete: true,
+        complete: false,
     };
     let (paths, work) = place()?;
     let postgres = Postgres::start(false).await?;
     let binary = paths.binary("wrought")?;
-    let workers = kill::sharing(&binary, work.path(), &postgres, FEW_SITES).await?;
+    let workers = kill::sharing(&binary, work.path(), &postgres, SHARED_SITES).await?;
     let done = judged(context, workers, &plan).await;
     postgres.stop().await;
     done

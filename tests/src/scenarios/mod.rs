@@ -63,8 +63,7 @@ macro_rules! scenario {
 
 /// All of them, in the order in which they start: the longest first, so that
 /// two at a time end together. A name with an underscore in
-/// front is part of another scenario, or waits for what it is to show; `wrought-harness
-/// scenario NAME` runs it.
+/// front is part of another scenario.
 #[expect(
     clippy::needless_update,
     reason = "some rows have all that others leave out"
@@ -85,7 +84,7 @@ pub const SCENARIOS: &[Scenario] = &[
         world = false
     ),
     scenario!(
-        "_kill_take_over",
+        "kill_take_over",
         kills::take_over,
         90,
         "a conductor killed at every boundary; another one takes over",
@@ -93,7 +92,7 @@ pub const SCENARIOS: &[Scenario] = &[
         world = false
     ),
     scenario!(
-        "_kill_storm",
+        "kill_storm",
         kills::storm,
         30,
         "300 deploys; conductors killed and stopped, the database cut off and restarted",
