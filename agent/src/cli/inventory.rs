@@ -3,12 +3,14 @@
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::Value;
 
 use crate::disk::Enumerator;
 use crate::inventory;
+use crate::net::lldp;
 
 /// `EX_IOERR`.
 const INPUT_OUTPUT: u8 = 74;
@@ -21,12 +23,18 @@ pub(super) struct Inventory {
     /// Only these disks.
     #[arg(long, value_name = "PATH")]
     only_disk: Vec<PathBuf>,
+    /// Listen for what the switches say (LLDP), for so many seconds at most.
+    #[arg(long, value_name = "SECONDS")]
+    lldp: Option<u64>,
 }
 
 impl Inventory {
     pub(super) fn main(self) -> ExitCode {
         let disks = Enumerator::new(&self.only_disk).disks();
-        let found = inventory::of(&disks, None);
+        let heard = self
+            .lldp
+            .map(|seconds| lldp::listen(&inventory::nics(), Duration::from_secs(seconds)));
+        let found = inventory::of(&disks, None, heard.as_ref());
         let text = match self.json {
             true => found.to_string(),
             false => table(&found, &disks),

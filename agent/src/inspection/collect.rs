@@ -8,16 +8,22 @@ use serde_json::Value;
 use serde_json::json;
 use tracing::warn;
 
+use super::buses;
+use super::dmi;
+use super::numa;
 use crate::command::CommandFailure;
 use crate::disk::Disk;
 use crate::disk::DiskRules;
 use crate::disk::root_disk;
-use crate::disk::sysfs;
 use crate::ext;
 use crate::inventory;
+use crate::inventory::smbios;
 use crate::logging::Ring;
+use crate::net::lldp;
 use crate::net::mac::Mac;
 use crate::params::Params;
+
+const SYS: &str = "/sys";
 
 /// One of them; the names are ironic-python-agent's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,13 +34,25 @@ pub enum Collector {
     Logs,
     /// Devices on the PCI bus.
     PciDevices,
+    /// Which memory, processors and NICs belong together.
+    NumaTopology,
+    /// Firmware, processors and memory by SMBIOS.
+    DmiDecode,
+    /// What the switches say.
+    Lldp,
+    /// Devices on the USB bus.
+    UsbDevices,
 }
 
 impl Collector {
-    const ALL: [(&'static str, Self); 3] = [
+    const ALL: [(&'static str, Self); 7] = [
         ("default", Self::Default),
         ("logs", Self::Logs),
         ("pci-devices", Self::PciDevices),
+        ("numa-topology", Self::NumaTopology),
+        ("dmi-decode", Self::DmiDecode),
+        ("lldp", Self::Lldp),
+        ("usb-devices", Self::UsbDevices),
     ];
 
     fn name(self) -> &'static str {
@@ -43,31 +61,50 @@ impl Collector {
     }
 
     /// Those of `ipa-inspection-collectors`, a comma list; without it the first
-    /// two. Names that nobody has are said in the log and left out.
-    pub fn list(given: Option<&str>) -> Vec<Self> {
+    /// two. What nobody has is told as the second part, a text each.
+    pub fn list(given: Option<&str>) -> (Vec<Self>, Vec<String>) {
         let names = given.unwrap_or("default,logs").split(',').map(str::trim);
-        let mut list = Vec::new();
+        let (mut list, mut problems) = (Vec::new(), Vec::new());
         for name in names.filter(|name| !name.is_empty()) {
             match Self::ALL.iter().find(|(known, _)| *known == name) {
+                Some((_, known)) if list.contains(known) => {}
                 Some((_, known)) => list.push(*known),
-                None => warn!("inspection: there is no collector {name:?} in this agent"),
+                None => {
+                    let known: Vec<&str> = Self::ALL.iter().map(|(name, _)| *name).collect();
+                    problems.push(format!(
+                        "ipa-inspection-collectors: expected some of {}; found {name:?}, which \
+                         this agent does not have",
+                        known.join(", ")
+                    ));
+                }
             }
         }
-        list
+        (list, problems)
     }
 }
 
-/// Everything in one document. Blocks.
-pub(super) fn all(params: &Params, disks: &[Disk], collectors: &[Collector], ring: &Ring) -> Value {
+/// Everything in one document; `problems` are told in it as the ramdisk's error,
+/// with those that come up here. Blocks.
+pub(super) fn all(
+    params: &Params,
+    disks: &[Disk],
+    collectors: &[Collector],
+    mut problems: Vec<String>,
+    ring: &Ring,
+) -> Value {
+    let listens = collectors.contains(&Collector::Lldp);
+    let heard = (listens || lldp::is_wanted(params))
+        .then(|| lldp::listen(&inventory::nics(), lldp::patience(params)));
+    let in_inventory = heard.as_ref().filter(|_| lldp::is_wanted(params));
     let mut document = json!({
-        "inventory": inventory::of(disks, params.bootif),
+        "inventory": inventory::of(disks, params.bootif, in_inventory),
         "error": null,
         "configuration": {
             "collectors": collectors.iter().map(|one| one.name()).collect::<Vec<_>>(),
             "managers": [{"name": "wrought", "version": env!("CARGO_PKG_VERSION")}],
         },
     });
-    let mut problems = Vec::new();
+    let sys = Path::new(SYS);
     for collector in collectors {
         match collector {
             Collector::Default => {
@@ -86,7 +123,14 @@ pub(super) fn all(params: &Params, disks: &[Disk], collectors: &[Collector], rin
                 Ok(archive) => document["logs"] = STANDARD.encode(archive).into(),
                 Err(error) => problems.push(format!("collecting the logs: {error}")),
             },
-            Collector::PciDevices => document["pci_devices"] = pci_devices(Path::new("/sys")),
+            Collector::PciDevices => document["pci_devices"] = buses::pci(sys),
+            Collector::NumaTopology => match numa::topology(sys) {
+                Some(topology) => document["numa_topology"] = topology,
+                None => warn!("inspection: the kernel tells of no NUMA nodes"),
+            },
+            Collector::DmiDecode => document["dmi"] = dmi::decode(&smbios::read(sys)),
+            Collector::Lldp => document["lldp_raw"] = json!(heard),
+            Collector::UsbDevices => document["usb_devices"] = buses::usb(sys),
         }
     }
     if !problems.is_empty() {
@@ -100,43 +144,28 @@ fn pxe_form(mac: Mac) -> String {
     format!("01-{}", mac.to_string().replace(':', "-"))
 }
 
-fn pci_devices(sys: &Path) -> Value {
-    let folder = sys.join("bus/pci/devices");
-    let field = |address: &str, name: &str| {
-        let text = sysfs::text(&folder.join(address).join(name)).unwrap_or_default();
-        text.trim_start_matches("0x").to_owned()
-    };
-    let devices = sysfs::names(&folder).into_iter().map(|address| {
-        json!({
-            "vendor_id": field(&address, "vendor"),
-            "product_id": field(&address, "device"),
-            "class": field(&address, "class"),
-            "revision": field(&address, "revision"),
-            "bus": address,
-        })
-    });
-    devices.collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use serde_json::json;
 
     use super::Collector;
     use super::all;
-    use super::pci_devices;
     use crate::logging::Ring;
     use crate::params::Params;
     use crate::params::Words;
 
     #[test]
     fn collectors_by_name() {
-        assert_eq!(Collector::list(None), [Collector::Default, Collector::Logs]);
         assert_eq!(
-            Collector::list(Some("pci-devices, nothing,default")),
-            [Collector::PciDevices, Collector::Default]
+            Collector::list(None),
+            (vec![Collector::Default, Collector::Logs], Vec::new())
+        );
+        let (list, problems) = Collector::list(Some("pci-devices, nothing,default,default"));
+        assert_eq!(list, [Collector::PciDevices, Collector::Default]);
+        assert_eq!(problems.len(), 1);
+        assert!(
+            problems[0].contains("\"nothing\"") && problems[0].contains("numa-topology"),
+            "{problems:?}"
         );
     }
 
@@ -144,8 +173,8 @@ mod tests {
     fn the_document_has_what_the_conductor_reads() {
         let line = "BOOTIF=01-52-54-00-00-00-01";
         let params = Params::from_words(Words::from_cmdline(line)).unwrap();
-        let collectors = Collector::list(None);
-        let document = all(&params, &[], &collectors, &Ring::default());
+        let (collectors, _) = Collector::list(None);
+        let document = all(&params, &[], &collectors, Vec::new(), &Ring::default());
         assert_eq!(document["boot_interface"], "01-52-54-00-00-00-01");
         assert_eq!(
             document["inventory"]["boot"]["pxe_interface"],
@@ -157,24 +186,21 @@ mod tests {
         );
         assert!(document["logs"].as_str().unwrap().len() > 100);
         assert!(document["error"].is_null() && document["root_disk"].is_null());
+        assert!(document.get("lldp_raw").is_none());
     }
 
     #[test]
-    fn pci_devices_are_listed() {
-        let root = tempfile::tempdir().unwrap();
-        let device = root.path().join("bus/pci/devices/0000:02:00.0");
-        fs::create_dir_all(&device).unwrap();
-        for (name, content) in [
-            ("vendor", "0x8086\n"),
-            ("device", "0x1533\n"),
-            ("class", "0x020000\n"),
-        ] {
-            fs::write(device.join(name), content).unwrap();
+    fn all_collectors_and_an_unknown_one() {
+        let line = "ipa-lldp-timeout=0";
+        let params = Params::from_words(Words::from_cmdline(line)).unwrap();
+        let names: Vec<&str> = Collector::ALL.iter().map(|(name, _)| *name).collect();
+        let (collectors, problems) = Collector::list(Some(&format!("{},magic", names.join(","))));
+        let document = all(&params, &[], &collectors, problems, &Ring::default());
+        let error = document["error"].as_str().unwrap();
+        assert!(error.contains("found \"magic\""), "{error}");
+        for key in ["pci_devices", "dmi", "lldp_raw", "usb_devices", "logs"] {
+            assert!(document.get(key).is_some(), "{key}");
         }
-        let expected = json!([{
-            "vendor_id": "8086", "product_id": "1533", "class": "020000", "revision": "",
-            "bus": "0000:02:00.0",
-        }]);
-        assert_eq!(pci_devices(root.path()), expected);
+        assert_eq!(document["configuration"]["collectors"], json!(names));
     }
 }

@@ -1,7 +1,10 @@
 //! Inspection: what this machine is goes to the API once, before the lookup,
 //! when the kernel command line asks for it.
 
+mod buses;
 mod collect;
+mod dmi;
+mod numa;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,11 +78,14 @@ pub async fn run(
     let client = Client::new(&to)
         .inspect_err(|error| warn!("inspection: {}", CommandFailure::chain(error)))
         .ok()?;
-    let collectors = Collector::list(params.get("ipa-inspection-collectors"));
+    let (collectors, problems) = Collector::list(params.get("ipa-inspection-collectors"));
+    problems
+        .iter()
+        .for_each(|problem| warn!("inspection: {problem}"));
     let (own, disks, ring) = (params.clone(), only_disk.to_vec(), Arc::clone(ring));
     let collected = tokio::task::spawn_blocking(move || {
         let disks = Enumerator::new(&disks).disks();
-        collect::all(&own, &disks, &collectors, &ring)
+        collect::all(&own, &disks, &collectors, problems, &ring)
     });
     let body = collected
         .await

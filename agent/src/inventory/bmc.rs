@@ -22,6 +22,7 @@ const CHANNELS: std::ops::RangeInclusive<u8> = 1..=11;
 /// Parameters of table 23-4.
 const IP_ADDRESS: u8 = 3;
 const MAC_ADDRESS: u8 = 5;
+const ADDRESSING_ENABLES: u8 = 51;
 const IPV6_STATIC: u8 = 56;
 const IPV6_DYNAMIC: u8 = 59;
 /// For an answer of the BMC, in ms.
@@ -78,11 +79,17 @@ fn search(mut ask: impl FnMut(u8, u8, &[u8]) -> Option<Vec<u8>>) -> Found {
             .and_then(|data| <[u8; 4]>::try_from(data.get(..4)?).ok())
             .map(Ipv4Addr::from)
             .filter(|v4| !v4.is_unspecified());
-        let v6 = [IPV6_STATIC, IPV6_DYNAMIC]
-            .into_iter()
-            .flat_map(|number| (0..4).map(move |set| (number, set)))
-            .filter_map(|(number, set)| address_v6(&parameter(number, set)?))
-            .next();
+        // 0: IPv6 is off; BMCs before IPMI 2.0 E4 do not know the parameter.
+        let enables = parameter(ADDRESSING_ENABLES, 0).and_then(|data| data.first().copied());
+        let v6 = match enables {
+            Some(0) => None,
+            // What the network gave is what the network knows.
+            _ => [IPV6_DYNAMIC, IPV6_STATIC]
+                .into_iter()
+                .flat_map(|number| (0..4).map(move |set| (number, set)))
+                .filter_map(|(number, set)| address_v6(number, &parameter(number, set)?))
+                .next(),
+        };
         if v4.is_none() && v6.is_none() {
             continue;
         }
@@ -98,13 +105,15 @@ fn search(mut ask: impl FnMut(u8, u8, &[u8]) -> Option<Vec<u8>>) -> Found {
 }
 
 /// Set selector, source or type, address, prefix, status: an active address
-/// that others can reach.
-fn address_v6(data: &[u8]) -> Option<Ipv6Addr> {
+/// that others can reach. A static one has a bit of its own that switches it on.
+fn address_v6(parameter: u8, data: &[u8]) -> Option<Ipv6Addr> {
+    const ENABLED: u8 = 0x80;
+    let enabled = parameter != IPV6_STATIC || data.get(1)? & ENABLED != 0;
     let bytes: [u8; 16] = data.get(2..18)?.try_into().ok()?;
     let active = *data.get(19)? == 0;
     let address = Ipv6Addr::from(bytes);
     let reachable = !address.is_unspecified() && !address.is_unicast_link_local();
-    (active && reachable).then_some(address)
+    (enabled && active && reachable).then_some(address)
 }
 
 /// `struct ipmi_system_interface_addr` of `linux/ipmi.h`.
@@ -226,6 +235,39 @@ mod tests {
         assert_eq!(found.address(), "192.0.2.7");
         assert_eq!(found.address_v6(), "2001:db8::7");
         assert_eq!(found.mac, Some(Mac([0x52, 0x54, 0, 1, 2, 3])));
+    }
+
+    fn v6(source: u8, address: &str, status: u8) -> Vec<u8> {
+        let address: std::net::Ipv6Addr = address.parse().unwrap();
+        let mut data = vec![0x11, 0, source];
+        data.extend(address.octets());
+        data.extend([64, status]);
+        data
+    }
+
+    #[test]
+    fn of_ipv6_addresses_the_active_and_enabled_count() {
+        let with = |enables: Option<u8>, fixed: Vec<u8>, dynamic: Vec<u8>| {
+            let found = search(|_, _, data| match data {
+                [3, 51, 0, 0] => enables.map(|byte| vec![0x11, byte]),
+                [3, 56, 0, 0] => Some(fixed.clone()),
+                [3, 59, 0, 0] => Some(dynamic.clone()),
+                _ => None,
+            });
+            found.address_v6()
+        };
+        let (fixed, dynamic) = (v6(0x80, "2001:db8::1", 0), v6(2, "2001:db8::2", 0));
+        let both = |enables| with(enables, fixed.clone(), dynamic.clone());
+        assert_eq!(both(Some(2)), "2001:db8::2");
+        assert_eq!(both(None), "2001:db8::2");
+        assert_eq!(both(Some(0)), "::/0");
+        let pending = v6(2, "2001:db8::2", 1);
+        assert_eq!(with(Some(1), fixed, pending.clone()), "2001:db8::1");
+        assert_eq!(with(Some(1), v6(0, "2001:db8::1", 0), pending), "::/0");
+        assert_eq!(
+            with(Some(1), v6(0x80, "fe80::1", 0), v6(1, "::", 0)),
+            "::/0"
+        );
     }
 
     #[test]

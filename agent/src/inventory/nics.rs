@@ -1,4 +1,5 @@
-//! Network interfaces that have a device behind them.
+//! Network interfaces that have a device behind them, and VLANs and bonds made
+//! of those, which carry the addresses where there are any.
 
 use std::net::Ipv4Addr;
 use std::net::Ipv6Addr;
@@ -10,17 +11,26 @@ use serde_json::json;
 
 use super::Roots;
 use crate::disk::sysfs;
+use crate::net::lldp::Heard;
 use crate::net::nic;
 use crate::net::nic::Nic;
 
-/// What the inventory tells of them, by index.
-pub(super) fn list(roots: Roots<'_>) -> Vec<Value> {
-    let nics = nic::list();
-    let nics = nics.iter().filter(|nic| nic.physical);
-    nics.map(|nic| describe(roots, nic)).collect()
+/// The interfaces that the inventory lists, by index.
+pub(super) fn listed() -> Vec<Nic> {
+    nic::list()
+        .into_iter()
+        .filter(|nic| nic.physical || nic.stacked)
+        .collect()
 }
 
-fn describe(roots: Roots<'_>, nic: &Nic) -> Value {
+/// What the inventory tells of them, by index; `heard` is what their switches
+/// said.
+pub(super) fn list(roots: Roots<'_>, heard: Option<&Heard>) -> Vec<Value> {
+    let nics = listed();
+    nics.iter().map(|nic| describe(roots, nic, heard)).collect()
+}
+
+fn describe(roots: Roots<'_>, nic: &Nic, heard: Option<&Heard>) -> Value {
     let device = roots.sys.join("class/net").join(&nic.name).join("device");
     let (v4, v6) = addresses(&nic.name);
     json!({
@@ -29,7 +39,7 @@ fn describe(roots: Roots<'_>, nic: &Nic) -> Value {
         "ipv4_address": v4,
         "ipv6_address": v6,
         "has_carrier": nic.has_carrier(),
-        "lldp": null,
+        "lldp": heard.and_then(|heard| heard.get(&nic.name)),
         "vendor": sysfs::text(&device.join("vendor")),
         "product": sysfs::text(&device.join("device")),
         "client_id": null,

@@ -9,6 +9,7 @@ use super::Roots;
 use super::cpu;
 use super::dmi;
 use super::memory;
+use super::smbios::tests::structure;
 
 fn put(root: &Path, path: &str, content: &[u8]) {
     let path = root.join(path);
@@ -40,15 +41,10 @@ fn a_machine_with_two_sockets() {
     }
     let frequency = "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq";
     put(root, frequency, b"3500500\n");
-    for slot in 0..2 {
-        let mut raw = vec![0; 0x22];
-        raw[0x0C..0x0E].copy_from_slice(&16_384u16.to_le_bytes());
-        put(
-            root,
-            &format!("sys/firmware/dmi/entries/17-{slot}/raw"),
-            &raw,
-        );
-    }
+    let mut device = vec![0; 0x1E];
+    device[8..10].copy_from_slice(&16_384u16.to_le_bytes());
+    let table = structure(17, 1, &device, &[]).repeat(2);
+    put(root, "sys/firmware/dmi/tables/DMI", &table);
     put(root, "sys/class/dmi/id/sys_vendor", b"Maker\n");
     put(root, "sys/class/dmi/id/bios_version", b"1.2 \n");
 

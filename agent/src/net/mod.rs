@@ -3,6 +3,7 @@
 pub mod bring_up;
 pub mod dhcp;
 pub mod link;
+pub mod lldp;
 pub mod mac;
 pub mod nic;
 pub mod source;

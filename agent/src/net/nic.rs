@@ -33,6 +33,8 @@ pub struct Nic {
     /// Whether there is a device behind it; bridges, veth pairs and the like
     /// have none.
     pub physical: bool,
+    /// Whether it is a VLAN or a bond, made of others.
+    pub stacked: bool,
 }
 
 impl Nic {
@@ -73,6 +75,10 @@ fn read(path: &Path, name: String) -> Option<Nic> {
     }
     let index = read_line(path.join("ifindex"))?.parse().ok()?;
     let physical = path.join("device").exists();
+    let kind = fs::read_to_string(path.join("uevent")).unwrap_or_default();
+    let stacked = kind
+        .lines()
+        .any(|line| matches!(line, "DEVTYPE=vlan" | "DEVTYPE=bond"));
     let permanent_mac = permanent_mac(&name);
     Some(Nic {
         name,
@@ -80,6 +86,7 @@ fn read(path: &Path, name: String) -> Option<Nic> {
         mac,
         permanent_mac,
         physical,
+        stacked,
     })
 }
 
