@@ -99,7 +99,7 @@ pub fn root_disk<'a>(disks: &'a [Disk], rules: &DiskRules) -> Result<&'a Disk, N
     }
     let mut matching = disks
         .iter()
-        .filter(|disk| rules.root.matches(disk))
+        .filter(|disk| rules.root.matches(*disk))
         .peekable();
     let hints = rules.root.to_string();
     if matching.peek().is_none() {

@@ -7,6 +7,7 @@
 pub mod command;
 pub mod fault;
 pub mod heartbeat;
+pub mod hints;
 pub mod image;
 pub mod inspection;
 pub mod lookup;

@@ -24,6 +24,7 @@ mod parse;
 pub use expression::Expression;
 pub use expression::NumberOp;
 pub use expression::TextOp;
+pub use matching::Candidate;
 pub use parse::HintError;
 pub use parse::parse;
 
