@@ -13,6 +13,7 @@ use sha2::Sha256;
 use crate::esp;
 use crate::initramfs;
 use crate::modules::Modules;
+use crate::packages::Packages;
 use crate::pe;
 use crate::select;
 
@@ -35,6 +36,10 @@ pub struct Inputs {
     /// Unpacked firmware packages; files are taken that a chosen module
     /// names.
     pub firmware: Vec<PathBuf>,
+    /// Unpacked packages whose programs come along.
+    pub packages: Vec<PathBuf>,
+    /// Unpacked packages where those programs find their libraries.
+    pub libraries: Vec<PathBuf>,
 }
 
 /// Builds `vmlinuz`, `initramfs`, `uki.efi`, `esp.img` and `manifest.json`
@@ -120,7 +125,15 @@ fn assemble(
     let agent_len = agent.len();
     let modules_archive = initramfs::modules(version, &modules, &firmware)?;
     let system_archive = initramfs::system(agent)?;
-    let mut initramfs = cached(&modules_archive, out)?;
+    let packages = Packages::gather(&inputs.packages, &inputs.libraries)?;
+    let packages_archive = packages.archive()?;
+    let mut initramfs = cached("modules", &modules_archive, out)?;
+    let mut packages_len = 0;
+    if let Some(archive) = &packages_archive {
+        let compressed = cached("packages", archive, out)?;
+        packages_len = compressed.len();
+        initramfs.extend_from_slice(&compressed);
+    }
     initramfs.extend_from_slice(&initramfs::compress(&system_archive)?);
     let uki = pe::append_sections(
         stub,
@@ -137,10 +150,16 @@ fn assemble(
         "kernel_version": version,
         "kernel_bytes": vmlinuz.len(),
         "initramfs_bytes": initramfs.len(),
-        "initramfs_unpacked_bytes": modules_archive.len() + system_archive.len(),
+        "initramfs_unpacked_bytes": modules_archive.len()
+            + packages_archive.as_ref().map_or(0, Vec::len)
+            + system_archive.len(),
         "agent_bytes": agent_len,
         "modules": modules.len(),
         "firmware_files": firmware.len(),
+        "firmware_bytes": firmware.iter().map(|(_, content)| content.len()).sum::<usize>(),
+        "packages": inputs.packages.iter().map(|p| folder_name(p)).collect::<Vec<_>>(),
+        "package_files": packages.len(),
+        "package_bytes": packages_len,
         "uki_bytes": uki.len(),
         "esp_bytes": esp.len(),
         "sha256": {
@@ -195,11 +214,12 @@ pub fn modules(package: &Path, names: &[String], out: &Path) -> Result<String> {
     ))
 }
 
-/// Compresses the archive of modules, or takes what an earlier build made of
-/// the same one.
-fn cached(archive: &[u8], out: &Path) -> Result<Vec<u8>> {
+/// Compresses an archive that seldom changes, or takes what an earlier build
+/// made of the same one. There is one of each `kind`.
+fn cached(kind: &str, archive: &[u8], out: &Path) -> Result<Vec<u8>> {
     let digest = hex(&Sha256::digest(archive));
-    let path = out.join(format!("modules-{}-{digest}.zst", initramfs::compressor()));
+    let begin = format!("{kind}-");
+    let path = out.join(format!("{begin}{}-{digest}.zst", initramfs::compressor()));
     if let Ok(compressed) = fs::read(&path) {
         return Ok(compressed);
     }
@@ -210,7 +230,7 @@ fn cached(archive: &[u8], out: &Path) -> Result<Vec<u8>> {
         let name = entry.file_name();
         if name
             .to_str()
-            .is_some_and(|n| n.starts_with("modules-") && n.ends_with(".zst"))
+            .is_some_and(|n| n.starts_with(&begin) && n.ends_with(".zst"))
         {
             let _ = fs::remove_file(entry.path());
         }
@@ -225,10 +245,17 @@ fn report(manifest: &serde_json::Value) -> String {
     let number = |name: &str| manifest[name].as_u64().unwrap_or(0) as usize;
     let (kernel, initramfs) = (number("kernel_bytes"), number("initramfs_bytes"));
     let sum = kernel + initramfs;
-    let verdict = match number("firmware_files") {
-        0 if sum <= PROMISE => "kept".to_owned(),
-        0 => "BROKEN".to_owned(),
-        files => format!("not applicable with {files} firmware files"),
+    let verdict = match (number("firmware_files"), number("package_files")) {
+        (0, 0) if sum <= PROMISE => "kept".to_owned(),
+        (0, 0) => "BROKEN".to_owned(),
+        (firmware, 0) => format!(
+            "not applicable with {firmware} firmware files of {:.2} MB",
+            mb(number("firmware_bytes"))
+        ),
+        (_, files) => format!(
+            "not applicable with {files} files of packages, {:.2} MB compressed",
+            mb(number("package_bytes"))
+        ),
     };
     format!(
         "kernel {:.2} MB + initramfs {:.2} MB = {:.2} MB (promise: at most {} MB, {verdict}); \
@@ -296,7 +323,10 @@ fn stamp(inputs: &Inputs, version: &str, contents: &[&[u8]]) -> Result<String> {
     hash.update(Sha256::digest(read(&own)?));
     hash.update(version);
     hash.update(inputs.kernel.as_os_str().as_encoded_bytes());
-    for dir in &inputs.firmware {
+    for dir in [&inputs.firmware, &inputs.packages, &inputs.libraries]
+        .into_iter()
+        .flatten()
+    {
         hash.update(dir.as_os_str().as_encoded_bytes());
         hash.update([0]);
     }
@@ -304,6 +334,12 @@ fn stamp(inputs: &Inputs, version: &str, contents: &[&[u8]]) -> Result<String> {
         hash.update(Sha256::digest(content));
     }
     Ok(hex(&hash.finalize()))
+}
+
+/// The last part of a path.
+fn folder_name(path: &Path) -> String {
+    path.file_name()
+        .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
 /// Writes a file so that nobody ever sees half of it.
@@ -344,6 +380,8 @@ mod tests {
                 kernel: kernel_dir.clone(),
                 stub: dir.path().join("stub"),
                 firmware: vec![],
+                packages: vec![],
+                libraries: vec![],
             };
             let (version, vmlinuz) = kernel(&kernel_dir).unwrap();
             let wanted = vec!["net_a"];

@@ -4,13 +4,17 @@
 //! and no random number gets in.
 
 mod build;
+mod elf;
 mod esp;
 mod initramfs;
 mod modinfo;
 mod modules;
+mod packages;
 mod pe;
 mod select;
 
 pub use crate::build::Inputs;
 pub use crate::build::build;
 pub use crate::build::modules;
+pub use crate::packages::Missing;
+pub use crate::packages::missing;

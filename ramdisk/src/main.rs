@@ -9,10 +9,17 @@ use anyhow::Result;
 use anyhow::bail;
 use wrought_ramdisk::Inputs;
 use wrought_ramdisk::build;
+use wrought_ramdisk::missing;
 use wrought_ramdisk::modules;
 
-const USAGE: &str =
-    "usage: wrought-ramdisk --agent FILE --kernel DIR --stub FILE --out DIR [--firmware DIR…]";
+const USAGE: &str = "\
+usage: wrought-ramdisk --agent FILE --kernel DIR --stub FILE --out DIR
+           [--firmware DIR…] [--package DIR…] [--library DIR…]
+       wrought-ramdisk modules --kernel DIR --out DIR NAME…
+       wrought-ramdisk missing [--package DIR…] [--library DIR…]
+All DIRs but --out are unpacked distribution packages. `missing` prints, a line
+each, the libraries that the packages ask for and nobody has, a tab, and who
+asks.";
 
 fn main() -> ExitCode {
     match run() {
@@ -30,8 +37,10 @@ fn main() -> ExitCode {
 fn run() -> Result<String> {
     let (mut agent, mut kernel, mut stub, mut out) = (None, None, None, None);
     let (mut firmware, mut names) = (Vec::new(), Vec::new());
+    let (mut packages, mut libraries) = (Vec::new(), Vec::new());
     let mut args = std::env::args_os().skip(1).peekable();
     let only_modules = args.next_if(|word| word == "modules").is_some();
+    let only_missing = args.next_if(|word| word == "missing").is_some();
     while let Some(flag) = args.next() {
         if only_modules && !flag.as_encoded_bytes().starts_with(b"--") {
             names.push(flag.into_string().ok().context(USAGE)?);
@@ -44,8 +53,17 @@ fn run() -> Result<String> {
             Some("--stub") => stub = Some(value),
             Some("--out") => out = Some(value),
             Some("--firmware") => firmware.push(value),
+            Some("--package") => packages.push(value),
+            Some("--library") => libraries.push(value),
             _ => bail!(USAGE),
         }
+    }
+    if only_missing {
+        let lines: Vec<String> = missing(&packages, &libraries)?
+            .iter()
+            .map(|m| format!("{}\t{}", m.library, m.wanted_by.display()))
+            .collect();
+        return Ok(lines.join("\n"));
     }
     let (kernel, out) = (kernel.context(USAGE)?, out.context(USAGE)?);
     if only_modules {
@@ -56,6 +74,8 @@ fn run() -> Result<String> {
         kernel,
         stub: stub.context(USAGE)?,
         firmware,
+        packages,
+        libraries,
     };
     build(&inputs, &out)
 }

@@ -3,14 +3,8 @@
 
 use anyhow::Context;
 use anyhow::Result;
-use anyhow::ensure;
 
-/// Section header fields that are needed: name offset, file offset, size.
-struct Section {
-    name: usize,
-    offset: usize,
-    size: usize,
-}
+use crate::elf;
 
 /// The parts of a module's information that loading it needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,8 +20,8 @@ pub(crate) struct ModInfo {
 }
 
 /// Reads the `.modinfo` section of a 64-bit little-endian ELF file.
-pub(crate) fn parse(elf: &[u8]) -> Result<ModInfo> {
-    let section = find_section(elf, b".modinfo")?.context("no .modinfo section")?;
+pub(crate) fn parse(file: &[u8]) -> Result<ModInfo> {
+    let section = elf::section(file, b".modinfo")?.context("no .modinfo section")?;
     let mut info = ModInfo::default();
     for entry in section.split(|byte| *byte == 0) {
         let Ok(entry) = std::str::from_utf8(entry) else {
@@ -55,58 +49,6 @@ pub(crate) fn parse(elf: &[u8]) -> Result<ModInfo> {
 /// Module names have underscores, whatever their file's name has.
 pub(crate) fn underscored(name: &str) -> String {
     name.replace('-', "_")
-}
-
-fn find_section<'a>(elf: &'a [u8], wanted: &[u8]) -> Result<Option<&'a [u8]>> {
-    ensure!(
-        elf.get(..6) == Some(b"\x7fELF\x02\x01"),
-        "not a 64-bit little-endian ELF file"
-    );
-    let table = number(elf, 0x28, 8)?;
-    let entry = number(elf, 0x3a, 2)?;
-    let count = number(elf, 0x3c, 2)?;
-    let names = number(elf, 0x3e, 2)?;
-    let section = |index: usize| -> Result<Section> {
-        let at = index
-            .checked_mul(entry)
-            .and_then(|o| o.checked_add(table))
-            .context("overflow")?;
-        Ok(Section {
-            name: number(elf, at, 4)?,
-            offset: number(elf, at + 0x18, 8)?,
-            size: number(elf, at + 0x20, 8)?,
-        })
-    };
-    let strings = content(elf, &section(names)?)?;
-    for index in 0..count {
-        let section = section(index)?;
-        let name = strings.get(section.name..).unwrap_or_default();
-        if name.split(|byte| *byte == 0).next() == Some(wanted) {
-            return content(elf, &section).map(Some);
-        }
-    }
-    Ok(None)
-}
-
-fn content<'a>(elf: &'a [u8], section: &Section) -> Result<&'a [u8]> {
-    let end = section
-        .offset
-        .checked_add(section.size)
-        .context("overflow")?;
-    elf.get(section.offset..end)
-        .context("a section lies beyond the file's end")
-}
-
-fn number(elf: &[u8], at: usize, len: usize) -> Result<usize> {
-    let bytes = at
-        .checked_add(len)
-        .and_then(|end| elf.get(at..end))
-        .context("ELF is cut short")?;
-    let value = bytes
-        .iter()
-        .rev()
-        .fold(0u64, |value, byte| value << 8 | u64::from(*byte));
-    usize::try_from(value).context("ELF number is too large")
 }
 
 #[cfg(test)]

@@ -39,6 +39,8 @@ pub struct Options {
     pub host_port: Option<HostPort>,
     /// Lines for the server's configuration: top-level keys and tables.
     pub server_config: String,
+    /// Folder of the ramdisk below `target`; `ramdisk` when it is empty.
+    pub ramdisk: &'static str,
     /// Starts no server; iPXE is sent to this script instead.
     pub script_only: Option<String>,
 }
@@ -95,7 +97,10 @@ pub struct World {
 impl World {
     /// Starts everything but machines.
     pub async fn start(options: Options) -> Result<Self> {
-        let paths = Paths::find()?;
+        let mut paths = Paths::find()?;
+        if !options.ramdisk.is_empty() {
+            paths.ramdisk = paths.root.join("target").join(options.ramdisk);
+        }
         let run = RunDir::create(&paths.runs, &options.label)?;
         let accel = Accel::choose(
             options.accel,

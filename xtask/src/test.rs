@@ -11,6 +11,7 @@ use crate::command::cargo;
 use crate::command::run;
 use crate::fuzz;
 use crate::harness;
+use crate::ramdisk;
 use crate::setup;
 use crate::tidy;
 
@@ -101,7 +102,13 @@ pub(crate) fn main(args: &[String]) -> Result<()> {
         stages.stage("fuzz", fuzz::short)?;
     }
     if extent != Extent::Fast {
-        stages.stage("build", || harness::prepare(&["debian", "tiny"]))?;
+        stages.stage("build", || {
+            harness::prepare(&["debian", "tiny"])?;
+            match extent {
+                Extent::All => ramdisk::build(&ramdisk::Variant::tools()),
+                Extent::Fast | Extent::Plain => Ok(()),
+            }
+        })?;
         stages.stage("machines", || {
             let mut line = vec!["test"];
             line.extend((extent == Extent::All).then_some("--all"));

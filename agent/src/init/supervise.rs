@@ -29,6 +29,8 @@ use crate::shutdown::Goal;
 
 /// Tells the child that it is the one, see [`is_child_of_init`].
 const CHILD_FLAG: &str = "--child-of-init";
+/// Where programs that were added to the ramdisk lie.
+const PROGRAMS: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 /// Time to read what went wrong, on a screen or a serial log.
 const READING_TIME: Duration = Duration::from_secs(30);
 /// Where PID 1's own lines go for the collected logs.
@@ -84,6 +86,7 @@ fn supervise(ring: &Arc<Ring>) -> io::Result<Infallible> {
 fn start_agent() -> io::Result<Child> {
     Command::new("/proc/self/exe")
         .args(["run", CHILD_FLAG])
+        .env("PATH", PROGRAMS)
         .spawn()
 }
 
