@@ -61,6 +61,8 @@ pub(crate) async fn parts(svc: &Service, node: &Node) -> Result<Vec<Part>, Error
                     .unwrap_or_default(),
             ),
             Content::BootImage => boot.clone(),
+            // A node's disc has none: Ironic's virtual media are for UEFI.
+            Content::BiosImage => Part::Memory(Bytes::new()),
             // Never more than one sector.
             Content::Padding => Part::Memory(vec![0; zeroes].into()),
         }

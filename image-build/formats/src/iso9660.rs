@@ -1,4 +1,5 @@
-//! ISO 9660 (ECMA-119) level 1 images with an El Torito UEFI boot entry.
+//! ISO 9660 (ECMA-119) level 1 images with El Torito boot entries for UEFI
+//! and BIOS.
 //!
 //! One volume, one directory, files of one extent: what a baseboard
 //! controller needs to boot a machine from virtual media and to hand it a few
@@ -18,6 +19,7 @@ pub use self::write::Content;
 pub use self::write::Layout;
 pub use self::write::LayoutError;
 pub use self::write::Piece;
+pub use self::write::boot_info;
 
 /// Bytes in one logical sector.
 pub const SECTOR: u64 = 2048;

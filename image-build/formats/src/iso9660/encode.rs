@@ -3,8 +3,15 @@
 use super::SECTOR;
 use super::STANDARD_ID;
 
+/// El Torito platform identifier of PCs with a BIOS.
+const PLATFORM_BIOS: u8 = 0;
 /// El Torito platform identifier of UEFI.
 const PLATFORM_EFI: u8 = 0xef;
+/// Header of the last section of a catalogue.
+const SECTION_LAST: u8 = 0x91;
+/// What a BIOS reads of its boot image, in sectors of 512 bytes: one of the
+/// disc's.
+const BIOS_SECTORS: u16 = 4;
 /// Unit of the sector count in a boot catalogue entry.
 const VIRTUAL_SECTOR: u64 = 512;
 /// Longest boot image whose size fits the catalogue's 16-bit count.
@@ -112,25 +119,57 @@ pub(super) fn boot_descriptor(catalogue: u32) -> Vec<u8> {
     out
 }
 
-/// The boot catalogue, El Torito §2.1 and §2.2.
-pub(super) fn boot_catalogue(start: u32, len: u64) -> Vec<u8> {
+/// A boot image in the catalogue: its first sector and length in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Boot {
+    pub(super) start: u32,
+    pub(super) len: u64,
+}
+
+/// The boot catalogue, El Torito §2.1 to §2.5: the first entry is that of the
+/// validation entry's platform, another platform has a section of its own.
+pub(super) fn boot_catalogue(bios: Option<Boot>, uefi: Option<Boot>) -> Vec<u8> {
     let mut out = vec![0; SECTOR as usize];
     out[0] = 1;
-    out[1] = PLATFORM_EFI;
+    out[1] = match bios {
+        Some(_) => PLATFORM_BIOS,
+        None => PLATFORM_EFI,
+    };
     out[30] = 0x55;
     out[31] = 0xaa;
     let sum = out[..32].chunks_exact(2).fold(0u16, |sum, w| {
         sum.wrapping_add(u16::from_le_bytes([w[0], w[1]]))
     });
     out[28..30].copy_from_slice(&sum.wrapping_neg().to_le_bytes());
-    out[32] = 0x88;
-    // A count of 0 makes firmware take everything to the disc's end.
-    let count = if len > COUNTED_BOOT_MAX {
+    match (bios, uefi) {
+        (Some(bios), uefi) => {
+            // The BIOS reads the first part alone, which reads the rest.
+            entry(&mut out[32..64], bios.start, BIOS_SECTORS);
+            if let Some(uefi) = uefi {
+                out[64] = SECTION_LAST;
+                out[65] = PLATFORM_EFI;
+                out[66] = 1;
+                entry(&mut out[96..128], uefi.start, counted(uefi.len));
+            }
+        }
+        (None, Some(uefi)) => entry(&mut out[32..64], uefi.start, counted(uefi.len)),
+        (None, None) => {}
+    }
+    out
+}
+
+/// An entry for a bootable image without emulation.
+fn entry(out: &mut [u8], start: u32, count: u16) {
+    out[0] = 0x88;
+    out[6..8].copy_from_slice(&count.to_le_bytes());
+    out[8..12].copy_from_slice(&start.to_le_bytes());
+}
+
+/// A count of 0 makes firmware take everything to the disc's end.
+fn counted(len: u64) -> u16 {
+    if len > COUNTED_BOOT_MAX {
         0
     } else {
         len.div_ceil(VIRTUAL_SECTOR) as u16
-    };
-    out[38..40].copy_from_slice(&count.to_le_bytes());
-    out[40..44].copy_from_slice(&start.to_le_bytes());
-    out
+    }
 }

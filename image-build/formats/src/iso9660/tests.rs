@@ -14,6 +14,7 @@ use super::Piece;
 use super::ReadError;
 use super::Reader;
 use super::SECTOR;
+use super::boot_info;
 
 const PARAMS: &[u8] = b"ipa-api-url=https://192.0.2.1:6385\n";
 const CA: &[u8] = &[b'c'; 3000];
@@ -162,6 +163,33 @@ fn a_boot_image_too_long_to_count_reaches_to_the_end() {
     let catalogue = layout.metadata().len() - SECTOR as usize;
     assert_eq!(&layout.metadata()[catalogue + 38..catalogue + 40], &[0, 0]);
     assert_eq!(layout.pieces().last().unwrap().content, Content::BootImage);
+}
+
+#[test]
+fn an_image_for_both_firmwares_has_two_catalogue_entries() {
+    let bios: Vec<u8> = (0..5000u32).map(|i| (i % 241) as u8).collect();
+    let layout = Builder::new("V")
+        .boot_image(100_000)
+        .bios_image(bios.len() as u64)
+        .file("A", 1)
+        .layout()
+        .unwrap();
+    let catalogue = &layout.metadata()[layout.metadata().len() - SECTOR as usize..];
+    let sector = |at: usize| u32::from_le_bytes(catalogue[at..at + 4].try_into().unwrap());
+    let start = |content| layout.offset(content).unwrap() / SECTOR;
+    assert_eq!(catalogue[1], 0, "the first entry is for a BIOS");
+    assert_eq!(u64::from(sector(40)), start(Content::BiosImage));
+    assert_eq!(catalogue[38..40], [4, 0]);
+    assert_eq!((catalogue[64], catalogue[65]), (0x91, 0xef));
+    assert_eq!(u64::from(sector(104)), start(Content::BootImage));
+    let sum = catalogue[..32].chunks_exact(2).fold(0u16, |sum, word| {
+        sum.wrapping_add(u16::from_le_bytes([word[0], word[1]]))
+    });
+    assert_eq!(sum, 0);
+    assert_eq!(layout.pieces().last().unwrap().content, Content::Padding);
+    let info = boot_info(&bios, 40 * SECTOR);
+    assert_eq!(info[..12], [16, 0, 0, 0, 40, 0, 0, 0, 0x88, 0x13, 0, 0]);
+    assert_ne!(info[12..16], [0; 4]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use super::PRIMARY_SECTOR;
 use super::SECTOR;
+use super::encode::Boot;
 use super::encode::Kind;
 use super::encode::boot_catalogue;
 use super::encode::boot_descriptor;
@@ -16,6 +17,9 @@ use super::encode::primary;
 use super::encode::record;
 use super::encode::record_len;
 use super::encode::terminator;
+
+/// Where the part of a BIOS boot loader begins that its table's sum is of.
+const BOOT_INFO_END: usize = 64;
 
 /// Why an image cannot be laid out as asked.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -52,6 +56,7 @@ pub enum LayoutError {
 pub struct Builder {
     volume: String,
     boot: Option<u64>,
+    bios: Option<u64>,
     files: Vec<(String, u64)>,
 }
 
@@ -61,6 +66,7 @@ impl Builder {
         Self {
             volume: volume.to_owned(),
             boot: None,
+            bios: None,
             files: Vec::new(),
         }
     }
@@ -69,6 +75,14 @@ impl Builder {
     #[must_use]
     pub fn boot_image(mut self, len: u64) -> Self {
         self.boot = Some(len);
+        self
+    }
+
+    /// Adds a program of `len` bytes that a BIOS starts; it finds the rest of
+    /// itself by the table that [`boot_info`] makes.
+    #[must_use]
+    pub fn bios_image(mut self, len: u64) -> Self {
+        self.bios = Some(len);
         self
     }
 
@@ -107,11 +121,13 @@ impl Builder {
                 });
             }
         }
-        if let Some(len) = self.boot.filter(|len| *len > u64::from(u32::MAX)) {
-            return Err(LayoutError::TooLong {
-                name: "boot image".to_owned(),
-                len,
-            });
+        for (name, len) in [("boot image", self.boot), ("BIOS boot image", self.bios)] {
+            if let Some(len) = len.filter(|len| *len > u64::from(u32::MAX)) {
+                return Err(LayoutError::TooLong {
+                    name: name.to_owned(),
+                    len,
+                });
+            }
         }
         Ok(self.place(&order))
     }
@@ -120,19 +136,22 @@ impl Builder {
     /// boot catalogue, files, and the boot image last, because a catalogue
     /// entry without a size means "to the end of the disc".
     fn place(&self, order: &[usize]) -> Layout {
-        let descriptors = if self.boot.is_some() { 3 } else { 2 };
+        let boots = self.boot.is_some() || self.bios.is_some();
+        let descriptors = if boots { 3 } else { 2 };
         let path_l = PRIMARY_SECTOR + descriptors;
         let path_m = path_l + 1;
         let root = path_m + 1;
         let root_sectors = directory_sectors(order.iter().map(|i| self.files[*i].0.as_str()));
         let catalogue = root + root_sectors;
-        let mut next = catalogue + u64::from(self.boot.is_some());
+        let mut next = catalogue + u64::from(boots);
         let metadata = next * SECTOR;
         let mut starts = vec![0; self.files.len()];
         for index in order {
             starts[*index] = next;
             next += sectors(self.files[*index].1);
         }
+        let bios_start = next;
+        next += self.bios.map_or(0, sectors);
         let boot_start = next;
         next += self.boot.map_or(0, sectors);
 
@@ -157,9 +176,18 @@ impl Builder {
                 &root_record,
             ),
         );
-        if let Some(len) = self.boot {
+        if boots {
+            let image = |start: u64, len: Option<u64>| {
+                len.map(|len| Boot {
+                    start: start as u32,
+                    len,
+                })
+            };
             put(PRIMARY_SECTOR + 1, &boot_descriptor(catalogue as u32));
-            put(catalogue, &boot_catalogue(boot_start as u32, len));
+            put(
+                catalogue,
+                &boot_catalogue(image(bios_start, self.bios), image(boot_start, self.boot)),
+            );
         }
         put(PRIMARY_SECTOR + descriptors - 1, &terminator());
         put(
@@ -182,6 +210,9 @@ impl Builder {
         }];
         for index in order {
             push(&mut pieces, Content::File(*index), self.files[*index].1);
+        }
+        if let Some(len) = self.bios {
+            push(&mut pieces, Content::BiosImage, len);
         }
         if let Some(len) = self.boot {
             push(&mut pieces, Content::BootImage, len);
@@ -229,6 +260,8 @@ pub enum Content {
     File(usize),
     /// The UEFI boot image.
     BootImage,
+    /// The BIOS boot image.
+    BiosImage,
     /// Zeroes that fill up a sector.
     Padding,
 }
@@ -261,6 +294,12 @@ impl Layout {
     /// The bytes of the [`Content::Metadata`] piece.
     pub fn metadata(&self) -> &[u8] {
         &self.head
+    }
+
+    /// Where `content` begins, in bytes; nothing where it is not in the image.
+    pub fn offset(&self, content: Content) -> Option<u64> {
+        let piece = self.pieces.iter().find(|piece| piece.content == content)?;
+        Some(piece.offset)
     }
 
     /// All pieces in order, covering the image from 0 to [`Self::total_len`].
@@ -300,6 +339,34 @@ impl Layout {
         }
         Ok(())
     }
+}
+
+/// The table of 56 bytes that boot loaders for BIOS expect at byte 8 of
+/// themselves (`-boot-info-table` of mkisofs): `image` is the whole loader, as
+/// it lies at `offset` of the disc.
+pub fn boot_info(image: &[u8], offset: u64) -> [u8; 56] {
+    let sum = image
+        .get(BOOT_INFO_END..)
+        .unwrap_or_default()
+        .chunks(4)
+        .fold(0u32, |sum, chunk| {
+            let mut word = [0; 4];
+            word[..chunk.len()].copy_from_slice(chunk);
+            sum.wrapping_add(u32::from_le_bytes(word))
+        });
+    let mut out = [0; 56];
+    for (index, value) in [
+        PRIMARY_SECTOR as u32,
+        (offset / SECTOR) as u32,
+        image.len() as u32,
+        sum,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        out[index * 4..index * 4 + 4].copy_from_slice(&value.to_le_bytes());
+    }
+    out
 }
 
 fn push(pieces: &mut Vec<Piece>, content: Content, len: u64) {
