@@ -3,6 +3,7 @@
 
 pub mod api;
 pub mod boot;
+mod burnin;
 pub mod cli;
 pub mod clock;
 pub mod command;
@@ -13,6 +14,7 @@ pub mod init;
 pub mod inspection;
 pub mod inventory;
 pub mod logging;
+mod managers;
 pub mod net;
 pub mod params;
 pub mod run;
@@ -20,3 +22,4 @@ pub mod server;
 pub mod shutdown;
 pub mod system;
 pub mod tls;
+mod tools;

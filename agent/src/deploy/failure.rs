@@ -3,6 +3,7 @@
 use wrought_image::ErrorKind;
 
 use crate::boot::BootError;
+use crate::burnin::BurnInError;
 use crate::command::CommandFailure;
 use crate::deploy::configdrive::PayloadError;
 use crate::deploy::configdrive::PlaceError;
@@ -97,4 +98,13 @@ pub(super) fn erase(error: &EraseError) -> CommandFailure {
         "Error erasing block device",
         error.to_string(),
     )
+}
+
+/// A burn-in that was not passed, or not possible.
+pub(super) fn burnin(error: &BurnInError) -> CommandFailure {
+    let details = CommandFailure::chain(error);
+    match error {
+        BurnInError::Setting { .. } => CommandFailure::invalid_params(details),
+        _ => CommandFailure::execution(details),
+    }
 }

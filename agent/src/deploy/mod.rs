@@ -3,9 +3,9 @@
 //!
 //! | command | does |
 //! |---|---|
-//! | `clean.get_clean_steps`, `clean.execute_clean_step` | erasing |
+//! | `clean.get_clean_steps`, `clean.execute_clean_step` | erasing, burn-in, what hardware managers have |
 //! | `deploy.get_deploy_steps`, `deploy.execute_deploy_step` | `write_image`, `erase_devices_metadata` |
-//! | `service.get_service_steps`, `service.execute_service_step` | `write_image` |
+//! | `service.get_service_steps`, `service.execute_service_step` | `write_image`, burn-in, what hardware managers have |
 //! | `standby.prepare_image`, `deploy.prepare_image`, `deploy.write_image` | image and config drive |
 //! | `standby.cache_image` | the image alone |
 //! | `standby.get_partition_uuids` | what was written |

@@ -16,6 +16,10 @@ pub(super) struct NodeData {
     pub(super) properties: Map<String, Value>,
     pub(super) instance_info: Map<String, Value>,
     pub(super) driver_internal_info: Map<String, Value>,
+    /// Only where the command brought the node; secrets masked.
+    pub(super) driver_info: Map<String, Value>,
+    /// The node as the command brought it, or what is known of it.
+    pub(super) raw: Value,
 }
 
 impl NodeData {
@@ -45,7 +49,16 @@ impl NodeData {
         let Some(node) = cache.node() else {
             return Ok(Self::default());
         };
+        let known = || serde_json::to_value(&node).unwrap_or_default();
+        let raw = args.get("node").filter(|node| node.is_object());
+        let raw = raw.cloned().unwrap_or_else(known);
+        let map = |key: &str| {
+            let map = raw.get(key).and_then(Value::as_object);
+            map.cloned().unwrap_or_default()
+        };
         Ok(Self {
+            driver_info: map("driver_info"),
+            raw,
             uuid: node.uuid.to_string(),
             properties: node.properties,
             instance_info: node.instance_info,

@@ -3,7 +3,10 @@
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::sync::OnceLock;
 use std::sync::PoisonError;
+
+use crate::managers::Managers;
 
 /// A finished write.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,25 +33,29 @@ pub(super) struct Written {
     pub(super) disk_id: String,
 }
 
-/// The last finished write; gone as soon as a disk is written or erased
-/// again.
+/// The last finished write, gone as soon as a disk is written or erased
+/// again; and what is found out once.
 #[derive(Debug, Default)]
-pub(super) struct State(Mutex<Option<Written>>);
+pub(super) struct State {
+    last: Mutex<Option<Written>>,
+    /// The hardware managers, once they were asked for.
+    pub(super) managers: OnceLock<Managers>,
+}
 
 impl State {
     pub(super) fn last(&self) -> Option<Written> {
-        self.0
+        self.last
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
 
     pub(super) fn set(&self, written: Written) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(written);
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(written);
     }
 
     pub(super) fn clear(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// The last write, if it was this image to this disk.

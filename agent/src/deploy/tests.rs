@@ -65,7 +65,13 @@ impl Machine {
         agent.only_disk = vec![disk.clone()];
         agent.memory_budget = 48 * MIB;
         let efivars = efivars(&folder);
-        let words = Words::from_lines(&format!("wrought-efivars={}", efivars.display()));
+        let managers = folder.path().join("managers");
+        std::fs::create_dir(&managers).unwrap();
+        let words = Words::from_lines(&format!(
+            "wrought-efivars={}\nwrought-hardware-managers={}",
+            efivars.display(),
+            managers.display()
+        ));
         agent.params = Params::from_words(words).unwrap();
         let mut registry = Registry::default();
         super::register(&mut registry);
@@ -455,7 +461,7 @@ async fn steps_that_cannot_be_run() {
     );
     assert_eq!(kind, "CleaningError");
     assert!(
-        details.contains("erase_devices, erase_devices_metadata"),
+        details.contains("deploy.erase_devices, deploy.erase_devices_metadata"),
         "{details}"
     );
 }
@@ -488,4 +494,113 @@ async fn parameters_are_checked_before_the_start() {
         rejected.to_string(),
         "Invalid command parameters: Image is missing 'urls' field."
     );
+}
+
+/// A hardware manager with one step of its own, and one of ours.
+fn add_manager(machine: &Machine, name: &str, support: u8, priority: u8) {
+    let text = format!(
+        r#"#!/bin/sh
+case "$1" in
+describe) cat <<'END'
+{{"contract": 1, "version": "7", "support": {support}, "steps": [
+{{"interface": "vendor", "step": "{name}_flash", "kinds": ["clean"], "reboot_requested": true}},
+{{"interface": "deploy", "step": "erase_devices", "kinds": ["clean"], "priority": {priority}}}]}}
+END
+;;
+run) echo '{{"status": "done", "reboot": true, "result": "{name} ran"}}' ;;
+esac
+"#
+    );
+    let path = machine.folder.path().join("managers").join(name);
+    std::fs::write(&path, text).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&path, mode).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hardware_managers_add_steps_and_take_those_that_they_know_better() {
+    let machine = Machine::new();
+    // Of equal priority the better support counts, of equal support the name.
+    add_manager(&machine, "acme", 3, 10);
+    add_manager(&machine, "base", 3, 10);
+    add_manager(&machine, "weak", 1, 10);
+    let listed = machine
+        .run(
+            "clean.get_clean_steps",
+            json!({"node": machine.node(), "ports": []}),
+        )
+        .await;
+    let listed = listed.command_result.unwrap();
+    let versions = json!({"wrought": "0.1", "acme": "7", "base": "7", "weak": "7"});
+    assert_eq!(listed["hardware_manager_version"], versions);
+    let has = |manager: &str, step: &str| {
+        let steps = listed["clean_steps"][manager].as_array().unwrap();
+        steps.iter().any(|listed| listed["step"] == step)
+    };
+    assert!(has("acme", "acme_flash") && has("acme", "erase_devices"));
+    assert!(has("weak", "weak_flash") && !has("weak", "erase_devices"));
+    assert!(!has("base", "erase_devices") && !has("wrought", "erase_devices"));
+    assert!(has("wrought", "erase_devices_metadata"));
+    let flash = listed["clean_steps"]["acme"].as_array().unwrap();
+    let flash = flash.iter().find(|step| step["step"] == "acme_flash");
+    assert_eq!(flash.unwrap()["reboot_requested"], true);
+
+    let step = json!({"interface": "deploy", "step": "erase_devices"});
+    let run = json!({"step": step, "node": machine.node(), "ports": [],
+        "clean_version": versions});
+    let ran = machine.run("clean.execute_clean_step", run.clone()).await;
+    let ran = ran.command_result.unwrap();
+    assert_eq!(ran["clean_result"], "acme ran");
+    assert_eq!(ran["reboot_requested"], true);
+    assert_eq!(ran["clean_step"], step);
+
+    // Another ramdisk has another manager: the list is not that one's.
+    let mut run = run;
+    run["clean_version"]["acme"] = json!("6");
+    let refused = machine.run("clean.execute_clean_step", run).await;
+    assert_eq!(refused.command_status, CommandStatus::VersionMismatch);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_higher_priority_goes_before_better_support() {
+    let machine = Machine::new();
+    add_manager(&machine, "acme", 3, 5);
+    let args = json!({"node": machine.node(), "ports": []});
+    let listed = machine.run("clean.get_clean_steps", args).await;
+    let listed = listed.command_result.unwrap();
+    let steps = listed["clean_steps"]["wrought"].as_array().unwrap();
+    assert!(steps.iter().any(|step| step["step"] == "erase_devices"));
+    // Deploying has none of its steps.
+    let args = json!({"node": machine.node(), "ports": []});
+    let listed = machine.run("deploy.get_deploy_steps", args).await;
+    let listed = listed.command_result.unwrap();
+    assert!(listed["deploy_steps"].get("acme").is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn burn_in_steps_are_listed_and_check_their_settings() {
+    let machine = Machine::new();
+    let args = json!({"node": machine.node(), "ports": []});
+    let listed = machine.run("clean.get_clean_steps", args).await;
+    let listed = listed.command_result.unwrap();
+    let steps = listed["clean_steps"]["wrought"].as_array().unwrap();
+    for name in [
+        "burnin_cpu",
+        "burnin_memory",
+        "burnin_disk",
+        "burnin_network",
+    ] {
+        let step = steps.iter().find(|step| step["step"] == name).unwrap();
+        assert_eq!(
+            (&step["priority"], &step["interface"]),
+            (&json!(0), &json!("deploy"))
+        );
+    }
+    let mut node = machine.node();
+    node["driver_info"] = json!({"agent_burnin_cpu_timeout": "soon"});
+    let step = json!({"interface": "deploy", "step": "burnin_cpu"});
+    let args = json!({"step": step, "node": node, "ports": []});
+    let (kind, details) = error_of(machine.run("clean.execute_clean_step", args).await);
+    assert_eq!(kind, "InvalidCommandParamsError");
+    assert!(details.contains("agent_burnin_cpu_timeout"), "{details}");
 }

@@ -1,16 +1,19 @@
 //! Steps: what can be done with a node, in lists and one at a time.
 
+mod dispatch;
+mod offers;
+
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
+use crate::burnin;
 use crate::command::Args;
 use crate::command::CommandFailure;
 use crate::command::Context;
-use crate::command::HARDWARE_MANAGER;
-use crate::command::HARDWARE_MANAGER_VERSION;
 use crate::command::Mode;
 use crate::command::Outcome;
 use crate::command::Registry;
@@ -22,14 +25,15 @@ use crate::deploy::write::WithConfigDrive;
 use crate::disk::Enumerator;
 use crate::disk::erase;
 use crate::disk::erase::EraseOptions;
-
-/// What steps are run for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Purpose {
-    Clean,
-    Deploy,
-    Service,
-}
+use crate::managers;
+use crate::managers::FOLDER;
+use crate::managers::FOLDER_PARAM;
+use crate::managers::Managers;
+use crate::managers::Work;
+use crate::tools::System;
+use dispatch::Source;
+use offers::Action;
+use offers::Purpose;
 
 impl Purpose {
     /// Name of the extension and prefix of the keys.
@@ -52,93 +56,19 @@ impl Purpose {
     }
 }
 
-/// What our steps do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Action {
-    WriteImage,
-    EraseMetadata,
-    EraseAll,
-}
-
-/// One step with its priority for each purpose; `None` where it is not
-/// offered. 0 runs only when it is asked for.
-struct Offer {
-    name: &'static str,
-    action: Action,
-    clean: Option<u32>,
-    deploy: Option<u32>,
-    service: Option<u32>,
-}
-
-const OFFERS: [Offer; 3] = [
-    Offer {
-        name: "erase_devices",
-        action: Action::EraseAll,
-        clean: Some(10),
-        deploy: None,
-        service: None,
-    },
-    Offer {
-        name: "erase_devices_metadata",
-        action: Action::EraseMetadata,
-        clean: Some(99),
-        deploy: Some(0),
-        service: None,
-    },
-    Offer {
-        name: "write_image",
-        action: Action::WriteImage,
-        clean: None,
-        deploy: Some(0),
-        service: Some(0),
-    },
-];
-
-impl Offer {
-    fn priority(&self, purpose: Purpose) -> Option<u32> {
-        match purpose {
-            Purpose::Clean => self.clean,
-            Purpose::Deploy => self.deploy,
-            Purpose::Service => self.service,
-        }
-    }
-
-    fn describe(&self, purpose: Purpose) -> Option<Value> {
-        let priority = self.priority(purpose)?;
-        let mut step = json!({
-            "step": self.name,
-            "priority": priority,
-            "interface": "deploy",
-            "reboot_requested": false,
-            "abortable": purpose == Purpose::Clean,
-            "repeatable": true,
-        });
-        if self.action == Action::WriteImage {
-            step["argsinfo"] = json!({
-                "image_info": {
-                    "description": "The image: id, urls, disk_format and its checksum.",
-                    "required": true,
-                },
-                "configdrive": {
-                    "description": "The config drive: an object with meta_data, user_data, network_data and vendor_data, Base64 of an image, or a URL.",
-                    "required": false,
-                },
-            });
-        }
-        Some(step)
-    }
-}
-
 /// Adds `clean`, `deploy` and `service`: the lists, and running one step.
 pub(super) fn register(registry: &mut Registry, state: &Arc<State>) {
     for purpose in [Purpose::Clean, Purpose::Deploy, Purpose::Service] {
         let name = purpose.name();
+        let shared = Arc::clone(state);
         registry.blocking(
             &format!("{name}.get_{name}_steps"),
             Mode::Sync,
             move |context, args| {
-                NodeData::refresh(context, &args)?;
-                Ok(list(purpose))
+                let node = NodeData::refresh(context, &args)?;
+                let managers = managers(context, &shared);
+                let managers = managers.look(&node.raw, &ports(&args), &context.cancel);
+                Ok(dispatch::answer(purpose, &managers))
             },
         );
         let state = Arc::clone(state);
@@ -150,32 +80,32 @@ pub(super) fn register(registry: &mut Registry, state: &Arc<State>) {
     }
 }
 
-fn versions() -> Value {
-    json!({ HARDWARE_MANAGER: HARDWARE_MANAGER_VERSION })
+/// The hardware managers of this ramdisk.
+fn managers<'a>(context: &Context, state: &'a State) -> &'a Managers {
+    let folder = context.agent.params.get(FOLDER_PARAM).unwrap_or(FOLDER);
+    state
+        .managers
+        .get_or_init(|| Managers::new(PathBuf::from(folder)))
 }
 
-fn list(purpose: Purpose) -> Value {
-    let steps: Vec<Value> = OFFERS
-        .iter()
-        .filter_map(|offer| offer.describe(purpose))
-        .collect();
-    json!({
-        format!("{}_steps", purpose.name()): { HARDWARE_MANAGER: steps },
-        "hardware_manager_version": versions(),
-    })
+fn ports(args: &Args) -> Value {
+    args.get("ports").cloned().unwrap_or_else(|| json!([]))
 }
 
 fn execute(purpose: Purpose, context: &Context, state: &State, mut args: Args) -> Outcome {
     let node = NodeData::refresh(context, &args)?;
     let name = purpose.name();
+    let ports = ports(&args);
+    let managers = managers(context, state).known(&node.raw, &ports, &context.cancel);
+    let versions = dispatch::versions(&managers);
     let given = args
         .get(&format!("{name}_version"))
         .filter(|version| !version.is_null());
-    if given.is_some_and(|given| *given != versions()) {
-        let given = given.cloned().unwrap_or_default();
+    if let Some(given) = given
+        && *given != versions
+    {
         return Err(CommandFailure::version_mismatch(format!(
-            "Current versions: {}, versions used by ironic: {given}",
-            versions()
+            "Current versions: {versions}, versions used by ironic: {given}"
         )));
     }
     let step = args.remove("step").unwrap_or_default();
@@ -188,21 +118,46 @@ fn execute(purpose: Purpose, context: &Context, state: &State, mut args: Args) -
         .get("interface")
         .and_then(Value::as_str)
         .unwrap_or("deploy");
-    let offers = || {
-        OFFERS
+    let steps = dispatch::steps(purpose, &managers);
+    let found = steps
+        .iter()
+        .find(|listed| listed.step == wanted && listed.interface == interface);
+    let Some(found) = found else {
+        let known: Vec<String> = steps
             .iter()
-            .filter(|offer| offer.priority(purpose).is_some())
-    };
-    let offer = offers().find(|offer| offer.name == wanted && interface == "deploy");
-    let Some(offer) = offer else {
-        let known: Vec<&str> = offers().map(|offer| offer.name).collect();
+            .map(|listed| format!("{}.{}", listed.interface, listed.step))
+            .collect();
         return Err(purpose.failed(format!(
             "Error performing {name} step {wanted}: no hardware manager of this agent has the \
-             step {interface}.{wanted}; there are {} (interface deploy)",
+             step {interface}.{wanted}; there are {}",
             known.join(", ")
         )));
     };
-    let mut result = run(offer.action, context, state, &node, &step)?;
+    let mut result = match found.source {
+        Source::Own(offer) => run(offer.action, context, state, &node, &step)?,
+        Source::Manager(manager, own) => {
+            // What it does to disks we do not know.
+            state.clear();
+            let work = Work {
+                kind: name,
+                args: step.get("args").unwrap_or(&Value::Null),
+                node: &node.raw,
+                ports: &ports,
+            };
+            let ran = managers::run(context, manager, own, &work).map_err(|error| {
+                purpose.failed(format!(
+                    "Error performing {name} step {wanted}: {}",
+                    CommandFailure::chain(&error)
+                ))
+            })?;
+            let mut result = Map::new();
+            result.insert("step_result".to_owned(), ran.result);
+            if ran.reboot {
+                result.insert("reboot_requested".to_owned(), true.into());
+            }
+            result
+        }
+    };
     result.insert(format!("{name}_step"), step);
     // The same key for each purpose: clean_result, deploy_result…
     if let Some(value) = result.remove("step_result") {
@@ -244,6 +199,26 @@ fn run(
             };
             let report = report.map_err(|error| failure::erase(&error))?;
             result.insert("step_result".to_owned(), report.to_value());
+        }
+        Action::BurnIn(test) => {
+            if test == burnin::Test::Disk {
+                state.clear();
+            }
+            let rules = node.disk_rules()?;
+            let disks = Enumerator::new(&context.agent.only_disk).disks();
+            let tools = System {
+                cancel: context.cancel.clone(),
+            };
+            let bench = burnin::Bench {
+                info: &node.driver_info,
+                disks: &disks,
+                rules: &rules,
+                tools: &tools,
+                progress: &context.progress,
+                cancel: &context.cancel,
+            };
+            let story = bench.run(test).map_err(|error| failure::burnin(&error))?;
+            result.insert("step_result".to_owned(), Value::String(story));
         }
     }
     Ok(result)

@@ -1,0 +1,121 @@
+//! The steps that this agent has by itself.
+
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::burnin::Test;
+
+/// What steps are run for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Clean,
+    Deploy,
+    Service,
+}
+
+/// What our steps do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Action {
+    WriteImage,
+    EraseMetadata,
+    EraseAll,
+    BurnIn(Test),
+}
+
+/// One step with its priority for each purpose; `None` where it is not
+/// offered. 0 runs only when it is asked for.
+pub(super) struct Offer {
+    pub(super) interface: &'static str,
+    pub(super) name: &'static str,
+    pub(super) action: Action,
+    pub(super) clean: Option<i64>,
+    pub(super) deploy: Option<i64>,
+    pub(super) service: Option<i64>,
+}
+
+const fn burn_in(name: &'static str, test: Test, service: Option<i64>) -> Offer {
+    Offer {
+        interface: "deploy",
+        name,
+        action: Action::BurnIn(test),
+        clean: Some(0),
+        deploy: None,
+        service,
+    }
+}
+
+/// All of them.
+pub(super) const OFFERS: [Offer; 7] = [
+    Offer {
+        interface: "deploy",
+        name: "erase_devices",
+        action: Action::EraseAll,
+        clean: Some(10),
+        deploy: None,
+        service: None,
+    },
+    Offer {
+        interface: "deploy",
+        name: "erase_devices_metadata",
+        action: Action::EraseMetadata,
+        clean: Some(99),
+        deploy: Some(0),
+        service: None,
+    },
+    Offer {
+        interface: "deploy",
+        name: "write_image",
+        action: Action::WriteImage,
+        clean: None,
+        deploy: Some(0),
+        service: Some(0),
+    },
+    burn_in("burnin_cpu", Test::Cpu, Some(0)),
+    burn_in("burnin_memory", Test::Memory, Some(0)),
+    // It overwrites the disks of whoever is served.
+    burn_in("burnin_disk", Test::Disk, None),
+    burn_in("burnin_network", Test::Network, Some(0)),
+];
+
+impl Offer {
+    pub(super) fn priority(&self, purpose: Purpose) -> Option<i64> {
+        match purpose {
+            Purpose::Clean => self.clean,
+            Purpose::Deploy => self.deploy,
+            Purpose::Service => self.service,
+        }
+    }
+
+    /// The members of the step on the wire, beside name, interface and
+    /// priority.
+    pub(super) fn shown(&self, purpose: Purpose) -> Map<String, Value> {
+        let mut shown = Map::new();
+        shown.insert("reboot_requested".to_owned(), false.into());
+        shown.insert("abortable".to_owned(), (purpose == Purpose::Clean).into());
+        shown.insert("repeatable".to_owned(), true.into());
+        if let Some(argsinfo) = self.argsinfo() {
+            shown.insert("argsinfo".to_owned(), argsinfo);
+        }
+        shown
+    }
+
+    fn argsinfo(&self) -> Option<Value> {
+        let argument =
+            |text: &str, required: bool| json!({"description": text, "required": required});
+        match self.action {
+            Action::WriteImage => Some(json!({
+                "image_info": argument(
+                    "The image: id, urls, disk_format and its checksum.",
+                    true,
+                ),
+                "configdrive": argument(
+                    "The config drive: an object with meta_data, user_data, network_data and \
+                     vendor_data, Base64 of an image, or a URL.",
+                    false,
+                ),
+            })),
+            Action::EraseMetadata | Action::EraseAll | Action::BurnIn(_) => None,
+        }
+    }
+}
