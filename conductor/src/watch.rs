@@ -427,3 +427,21 @@ async fn look(svc: &Arc<Service>, node: Uuid, work: Work) {
     drop(permit);
     admission::nudge(svc);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::Watch;
+    use super::run;
+    use crate::tests::rig::Rig;
+
+    #[tokio::test]
+    async fn loop_that_waits_is_small() {
+        let rig = Rig::with("fake-hardware", |_| {}, |_| {}).await;
+        let service = Arc::clone(&rig.service);
+        let waiting = run(service, uuid::Uuid::nil(), Arc::new(Watch::default()));
+        let bytes = std::mem::size_of_val(&waiting);
+        assert!(bytes < 4096, "{bytes} bytes for each node in a wait state");
+    }
+}

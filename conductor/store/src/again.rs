@@ -168,4 +168,11 @@ mod tests {
             .await;
         assert!(matches!(failed, Err(Error::NotFound { .. })));
     }
+
+    #[tokio::test]
+    async fn reading_takes_little_room_in_the_futures_around_it() {
+        let store = testing::store().await;
+        let reading = store.node_by_uuid(uuid::Uuid::nil());
+        assert!(std::mem::size_of_val(&reading) < 2500);
+    }
 }

@@ -98,9 +98,11 @@ impl Place {
 impl Readers {
     /// One of them.
     pub(crate) async fn acquire(&self) -> std::result::Result<Db, sqlx::Error> {
+        // The pool's futures take 14 KB, which every caller's future would hold
+        // for as long as it lives, reading or not: thousands of nodes each have one.
         Ok(match self {
-            Self::Sqlite(pool) => Db::SqliteReader(pool.acquire().await?),
-            Self::Postgres(pool) => Db::PostgresReader(pool.acquire().await?),
+            Self::Sqlite(pool) => Db::SqliteReader(Box::pin(pool.acquire()).await?),
+            Self::Postgres(pool) => Db::PostgresReader(Box::pin(pool.acquire()).await?),
         })
     }
 
