@@ -84,6 +84,31 @@ pub enum Installed {
     BiosReady,
 }
 
+impl Installed {
+    /// What was done for several disks that start the same system.
+    #[must_use]
+    pub fn together(all: Vec<Self>) -> Self {
+        let (mut numbers, mut loaders) = (Vec::new(), Vec::new());
+        for one in all {
+            match one {
+                Self::Entries {
+                    numbers: more,
+                    loaders: of,
+                } => {
+                    numbers.extend(more);
+                    loaders.extend(of);
+                }
+                Self::Found(of) => loaders.extend(of),
+                Self::BiosReady => {}
+            }
+        }
+        match numbers.is_empty() {
+            true => Self::Found(loaders),
+            false => Self::Entries { numbers, loaders },
+        }
+    }
+}
+
 impl fmt::Display for Installed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -115,6 +140,18 @@ pub fn install_uefi(
     wanted: Option<Uuid>,
     position: Position,
 ) -> Result<Installed, BootError> {
+    install_uefi_as(disk, vars, wanted, position, "")
+}
+
+/// The same with `suffix` behind every label: one of several disks that start
+/// the same system.
+pub fn install_uefi_as(
+    disk: &BlockFile,
+    vars: Option<&EfiVars>,
+    wanted: Option<Uuid>,
+    position: Position,
+    suffix: &str,
+) -> Result<Installed, BootError> {
     let table = read_table(disk)?;
     let esps = || {
         table
@@ -131,11 +168,14 @@ pub fn install_uefi(
         });
     };
     let loaders = loader::find(disk, esp.start, esp.length, loader::architecture());
-    let loaders = loaders.map_err(|source| BootError::Loader {
+    let mut loaders = loaders.map_err(|source| BootError::Loader {
         path: disk.path().to_owned(),
         number: esp.number,
         source,
     })?;
+    for loader in &mut loaders {
+        loader.label.push_str(suffix);
+    }
     let Some(vars) = vars else {
         return Ok(Installed::Found(loaders));
     };

@@ -13,3 +13,4 @@ pub use install::BootError;
 pub use install::Installed;
 pub use install::check_bios;
 pub use install::install_uefi;
+pub use install::install_uefi_as;

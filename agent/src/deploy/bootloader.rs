@@ -20,6 +20,7 @@ use crate::command::Mode;
 use crate::command::Registry;
 use crate::deploy::failure;
 use crate::deploy::node::NodeData;
+use crate::deploy::raid;
 use crate::deploy::root;
 use crate::deploy::state::State;
 use crate::disk::Access;
@@ -71,6 +72,17 @@ fn install(context: &Context, state: &State, args: &Args) -> Result<Installed, C
         Some(written) => written.device,
         None => root::choose(context, &node)?.path,
     };
+    if raid::is_array(&path) {
+        return match mode {
+            "uefi" => {
+                let vars = variables(context)?;
+                raid::install_uefi(context, &node, &path, vars.as_ref(), position(context)?)
+            }
+            other => Err(CommandFailure::invalid_params(format!(
+                "target_boot_mode is {other:?}: software RAID is started in boot mode uefi only"
+            ))),
+        };
+    }
     let disk = BlockFile::open(&path, Access::Read).map_err(|error| failure::disk(&error))?;
     // The image was written past the page cache.
     disk.drop_cache().map_err(|error| failure::disk(&error))?;

@@ -10,6 +10,7 @@ use crate::deploy::configdrive::PlaceError;
 use crate::disk;
 use crate::disk::NoRootDisk;
 use crate::disk::erase::EraseError;
+use crate::raid::RaidError;
 
 /// A failed write of an image.
 pub(super) fn write(id: &str, error: &wrought_image::Error) -> CommandFailure {
@@ -107,4 +108,15 @@ pub(super) fn burnin(error: &BurnInError) -> CommandFailure {
         BurnInError::Setting { .. } => CommandFailure::invalid_params(details),
         _ => CommandFailure::execution(details),
     }
+}
+
+/// A software RAID that was not made or not deleted.
+pub(super) fn raid(error: &RaidError) -> CommandFailure {
+    let details = CommandFailure::chain(error);
+    CommandFailure::new(
+        "SoftwareRAIDError",
+        500,
+        "Error creating or deleting software RAID",
+        details,
+    )
 }

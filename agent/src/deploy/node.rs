@@ -66,6 +66,17 @@ impl NodeData {
         })
     }
 
+    /// The software RAID that the node has, or is to have.
+    pub(super) fn software_raid(&self) -> Option<&Map<String, Value>> {
+        ["raid_config", "target_raid_config"]
+            .into_iter()
+            .filter_map(|key| self.raw.get(key)?.as_object())
+            .find(|config| {
+                let disks = config.get("logical_disks").and_then(Value::as_array);
+                disks.is_some_and(|disks| disks.iter().any(|disk| disk["controller"] == "software"))
+            })
+    }
+
     /// Which disk is meant, and which must be left alone.
     pub(super) fn disk_rules(&self) -> Result<DiskRules, CommandFailure> {
         DiskRules::of_node(&self.properties, &self.instance_info)

@@ -604,3 +604,75 @@ async fn burn_in_steps_are_listed_and_check_their_settings() {
     assert_eq!(kind, "InvalidCommandParamsError");
     assert!(details.contains("agent_burnin_cpu_timeout"), "{details}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn raid_is_there_as_steps_and_as_commands() {
+    let machine = Machine::new();
+    let args = json!({"node": machine.node(), "ports": []});
+    for (kind, names) in [
+        (
+            "clean",
+            &["create_configuration", "delete_configuration"][..],
+        ),
+        ("deploy", &["apply_configuration"]),
+        (
+            "service",
+            &[
+                "create_configuration",
+                "delete_configuration",
+                "apply_configuration",
+            ],
+        ),
+    ] {
+        let command = format!("{kind}.get_{kind}_steps");
+        let listed = machine.run(&command, args.clone()).await;
+        let listed = listed.command_result.unwrap();
+        let steps = listed[format!("{kind}_steps")]["wrought"]
+            .as_array()
+            .unwrap();
+        let found: Vec<&str> = steps
+            .iter()
+            .filter(|step| step["interface"] == "raid")
+            .inspect(|step| assert_eq!(step["priority"], 0))
+            .map(|step| step["step"].as_str().unwrap())
+            .collect();
+        assert_eq!(found, names, "{kind}");
+    }
+    // Nothing is to be made.
+    let made = machine.run("raid.create_configuration", args.clone()).await;
+    assert_eq!(made.command_result, Some(json!({})));
+    let disks = machine.run("raid.get_logical_disks", args).await;
+    assert!(disks.command_result.unwrap()["logical_disks"].is_array());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_raid_that_cannot_be_is_refused() {
+    let machine = Machine::new();
+    let mut node = machine.node();
+    let hardware = json!({"logical_disks": [{"raid_level": "5", "size_gb": 1}]});
+    node["target_raid_config"] = hardware;
+    let step = json!({"interface": "raid", "step": "create_configuration"});
+    let args = json!({"step": step, "node": node, "ports": []});
+    let (kind, details) = error_of(machine.run("clean.execute_clean_step", args).await);
+    assert_eq!(kind, "SoftwareRAIDError");
+    assert!(
+        details.contains("expected controller software"),
+        "{details}"
+    );
+
+    let step = json!({"interface": "raid", "step": "apply_configuration"});
+    let args = json!({"step": step, "node": machine.node(), "ports": []});
+    let (kind, details) = error_of(machine.run("deploy.execute_deploy_step", args).await);
+    assert_eq!(kind, "InvalidCommandParamsError");
+    assert!(
+        details.starts_with("raid_config: expected an object"),
+        "{details}"
+    );
+    // One disk is too few, and is left as it is.
+    let mirror = json!({"logical_disks": [
+        {"raid_level": "1", "size_gb": "MAX", "controller": "software"},
+    ]});
+    let args = json!({"raid_config": mirror, "node": machine.node()});
+    let (_, details) = error_of(machine.run("raid.create_configuration", args).await);
+    assert!(details.contains("at least 2 disks"), "{details}");
+}

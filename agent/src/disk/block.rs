@@ -31,6 +31,8 @@ pub enum Access {
     Read,
     /// Written; fails when anything else on this machine uses it.
     Exclusive,
+    /// Written beside what uses it: places that are nobody's.
+    Shared,
 }
 
 /// An open disk.
@@ -51,7 +53,7 @@ impl BlockFile {
         let mut options = OpenOptions::new();
         options
             .read(true)
-            .write(access == Access::Exclusive)
+            .write(access != Access::Read)
             .custom_flags(libc::O_CLOEXEC);
         let metadata = std::fs::metadata(path).map_err(|e| Error::io("look at", path, e))?;
         let device = metadata.file_type().is_block_device();

@@ -67,14 +67,20 @@ impl Uses {
         }
     }
 
-    /// Why the device with this sysfs directory is in use, if it is.
-    pub(crate) fn reason(&self, name: &str, directory: &Path) -> Option<String> {
+    /// What people use of the device with this sysfs directory: a mount, swap,
+    /// a loop device; not what stands on it.
+    pub(crate) fn mounted(&self, name: &str, directory: &Path) -> Option<String> {
         if let Some(reason) = self.by_name.get(name) {
             return Some(reason.clone());
         }
-        let number = sysfs::text(&directory.join("dev"));
-        if let Some(reason) = number.and_then(|number| self.by_number.get(&number)) {
-            return Some(reason.clone());
+        let number = sysfs::text(&directory.join("dev"))?;
+        self.by_number.get(&number).cloned()
+    }
+
+    /// Why the device with this sysfs directory is in use, if it is.
+    pub(crate) fn reason(&self, name: &str, directory: &Path) -> Option<String> {
+        if let Some(reason) = self.mounted(name, directory) {
+            return Some(reason);
         }
         let holder = sysfs::names(&directory.join("holders"))
             .into_iter()

@@ -27,6 +27,7 @@ pub use device::GIB;
 pub use device::Partition;
 pub use enumerate::Enumerator;
 pub use error::Error;
+pub(crate) use in_use::Uses;
 pub use select::DiskRules;
 pub use select::NoRootDisk;
 pub use select::SMALLEST_ROOT;

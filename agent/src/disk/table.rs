@@ -94,6 +94,21 @@ impl fmt::Display for TablePartition {
     }
 }
 
+/// A partition that is to be in a GPT.
+#[derive(Debug, Clone)]
+pub struct NewRoom<'a> {
+    /// Type GUID.
+    pub kind: Uuid,
+    /// Its GUID.
+    pub guid: Uuid,
+    /// Its name.
+    pub name: &'a str,
+    /// Length in bytes.
+    pub length: u64,
+    /// It lies in the first gap from this byte on.
+    pub from: u64,
+}
+
 /// A table as it was read.
 #[derive(Debug, Clone)]
 enum Source {
@@ -213,6 +228,40 @@ impl Table {
             .map(TablePartition::to_string)
             .collect();
         format!("partitions ({}): {}", self.kind(), partitions.join(", "))
+    }
+
+    /// Adds a partition in the first gap of a GPT that has room for it, and
+    /// writes the table, the backup first.
+    pub fn add_from(
+        &mut self,
+        disk: &BlockFile,
+        new: &NewRoom<'_>,
+    ) -> Result<TablePartition, Error> {
+        let table_error = |detail: String| Error::Table {
+            path: disk.path().to_owned(),
+            detail,
+        };
+        let Source::Gpt { gpt, mbr } = &mut self.source else {
+            return Err(table_error("expected a GPT, found an MBR".to_owned()));
+        };
+        let partition = NewPartition {
+            kind: new.kind,
+            guid: new.guid,
+            name: new.name,
+            bytes: new.length,
+            align: ALIGNMENT,
+        };
+        let added = gpt.add_from(&partition, new.from);
+        let added = added.map_err(|error| table_error(error.to_string()))?;
+        for patch in gpt.encode(mbr.as_ref()) {
+            disk.write_at(&patch.bytes, patch.offset)?;
+        }
+        disk.flush()?;
+        self.partitions = gpt_partitions(gpt, self.sector);
+        let found = self.partitions.iter();
+        let mut found = found.filter(|partition| partition.number == added.number);
+        let missing = || table_error("the new partition is not in the table".to_owned());
+        found.next().cloned().ok_or_else(missing)
     }
 
     /// Adds a partition of `length` bytes at the end of the disk and writes

@@ -208,25 +208,82 @@ impl Mbr {
         let (Ok(start), Ok(sectors)) = (u32::try_from(start), u32::try_from(sectors)) else {
             return Err(no_room);
         };
+        Ok(self.put(slot, kind, start, sectors))
+    }
+
+    /// An empty table without boot code.
+    #[must_use]
+    pub fn empty(signature: u32) -> Self {
+        let mut mbr = Self {
+            bytes: [0; MBR_BYTES],
+        };
+        mbr.bytes[SIGNATURE..SIGNATURE + 4].copy_from_slice(&signature.to_le_bytes());
+        mbr.bytes[510..].copy_from_slice(&[0x55, 0xaa]);
+        mbr
+    }
+
+    /// Adds a primary partition behind all others, in sectors.
+    ///
+    /// # Errors
+    /// [`Error::Full`] or [`Error::NoRoom`].
+    pub fn add_behind(
+        &mut self,
+        kind: u8,
+        start: u64,
+        sectors: u64,
+        disk_sectors: u64,
+    ) -> Result<Partition, Error> {
+        let used: Vec<Partition> = self.partitions().collect();
+        let slot = (1..=4u32)
+            .find(|number| used.iter().all(|partition| partition.number != *number))
+            .ok_or(Error::Full)?;
+        let end = used
+            .iter()
+            .map(|partition| u64::from(partition.start) + u64::from(partition.sectors))
+            .max()
+            .unwrap_or(1);
+        let disk = disk_sectors.min(u64::from(u32::MAX));
+        let need = sectors;
+        let fits = start >= end && start.checked_add(need).is_some_and(|end| end <= disk);
+        match (u32::try_from(start), u32::try_from(sectors)) {
+            (Ok(start), Ok(sectors)) if fits => Ok(self.put(slot, kind, start, sectors)),
+            _ => Err(Error::NoRoom { need, end, disk }),
+        }
+    }
+
+    fn put(&mut self, slot: u32, kind: u8, start: u32, sectors: u32) -> Partition {
         let at = ENTRIES + ENTRY * (slot as usize - 1);
         let entry = &mut self.bytes[at..at + ENTRY];
         // Cylinder, head and sector at their limit: "use the sector number".
         entry[..8].copy_from_slice(&[0, 0xfe, 0xff, 0xff, kind, 0xfe, 0xff, 0xff]);
         entry[8..12].copy_from_slice(&start.to_le_bytes());
         entry[12..].copy_from_slice(&sectors.to_le_bytes());
-        Ok(Partition {
+        Partition {
             number: slot,
             kind,
             active: false,
             start,
             sectors,
-        })
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn partitions_are_added_one_behind_the_other() {
+        let mut mbr = Mbr::empty(0x1234_5678);
+        assert_eq!(mbr.signature(), 0x1234_5678);
+        let first = mbr.add_behind(0xfd, 2048, 4096, 1 << 20).unwrap();
+        assert_eq!((first.number, first.start, first.sectors), (1, 2048, 4096));
+        let overlap = mbr.add_behind(0xfd, 4096, 10, 1 << 20);
+        assert!(matches!(overlap, Err(Error::NoRoom { .. })));
+        let beyond = mbr.add_behind(0xfd, 1 << 20, 10, 1 << 20);
+        assert!(matches!(beyond, Err(Error::NoRoom { .. })));
+        assert_eq!(mbr.add_behind(0xfd, 6144, 10, 1 << 20).unwrap().number, 2);
+    }
 
     #[test]
     fn protective_covers_the_disk() {

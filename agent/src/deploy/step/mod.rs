@@ -3,6 +3,7 @@
 mod dispatch;
 mod offers;
 
+use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -19,9 +20,12 @@ use crate::command::Outcome;
 use crate::command::Registry;
 use crate::deploy::failure;
 use crate::deploy::node::NodeData;
+use crate::deploy::raid;
 use crate::deploy::state::State;
 use crate::deploy::write;
 use crate::deploy::write::WithConfigDrive;
+use crate::disk::Disk;
+use crate::disk::DiskRules;
 use crate::disk::Enumerator;
 use crate::disk::erase;
 use crate::disk::erase::EraseOptions;
@@ -30,6 +34,7 @@ use crate::managers::FOLDER;
 use crate::managers::FOLDER_PARAM;
 use crate::managers::Managers;
 use crate::managers::Work;
+use crate::storage;
 use crate::tools::System;
 use dispatch::Source;
 use offers::Action;
@@ -190,7 +195,7 @@ fn run(
             state.clear();
             let rules = node.disk_rules()?;
             let options = EraseOptions::of_node(&node.driver_internal_info, context.cancel.flag());
-            let disks = Enumerator::new(&context.agent.only_disk).disks();
+            let disks = take_down(context, node, &rules, &options)?;
             let progress = |progress| context.progress.set(progress);
             let report = if action == Action::EraseAll {
                 erase::erase_all(&disks, &rules, &options, &progress)
@@ -199,6 +204,17 @@ fn run(
             };
             let report = report.map_err(|error| failure::erase(&error))?;
             result.insert("step_result".to_owned(), report.to_value());
+        }
+        Action::RaidCreate | Action::RaidApply | Action::RaidDelete => {
+            let no_args = Map::new();
+            let args = step.get("args").and_then(Value::as_object);
+            let args = args.unwrap_or(&no_args);
+            let done = match action {
+                Action::RaidCreate => raid::create(context, state, node, args)?,
+                Action::RaidApply => raid::apply(context, state, node, args)?,
+                _ => raid::delete(context, state, node)?,
+            };
+            result.insert("step_result".to_owned(), done);
         }
         Action::BurnIn(test) => {
             if test == burnin::Test::Disk {
@@ -222,4 +238,31 @@ fn run(
         }
     }
     Ok(result)
+}
+
+/// Takes down what is stacked on the disks, so that they can be emptied; gives
+/// those disks that are to be. Arrays of the node's own RAID stay: what lies on
+/// them is emptied through them, and their members are left alone.
+fn take_down(
+    context: &Context,
+    node: &NodeData,
+    rules: &DiskRules,
+    options: &EraseOptions,
+) -> Result<Vec<Disk>, CommandFailure> {
+    raid::assemble(context, node)?;
+    let enumerator = Enumerator::new(&context.agent.only_disk);
+    let mut disks = enumerator.disks();
+    disks.retain(|disk| !disk.is_virtual_media() && !rules.skips(disk));
+    let wipe = |path: &Path| erase::wipe_stacked(path, options.guard);
+    let done = storage::tear_down(&disks, &raid::own_volumes(node), &wipe);
+    for (path, reason) in &done.failures {
+        tracing::warn!("{}: {reason}", path.display());
+    }
+    let mut disks = enumerator.disks();
+    disks.retain(|disk| !done.kept.contains(&disk.path));
+    for path in &done.kept {
+        let path = path.display();
+        tracing::info!("{path} is left alone: it is part of an array that is kept");
+    }
+    Ok(disks)
 }

@@ -21,6 +21,9 @@ pub(super) enum Action {
     EraseMetadata,
     EraseAll,
     BurnIn(Test),
+    RaidCreate,
+    RaidDelete,
+    RaidApply,
 }
 
 /// One step with its priority for each purpose; `None` where it is not
@@ -45,8 +48,23 @@ const fn burn_in(name: &'static str, test: Test, service: Option<i64>) -> Offer 
     }
 }
 
+const fn raid(
+    name: &'static str,
+    action: Action,
+    (clean, deploy): (Option<i64>, Option<i64>),
+) -> Offer {
+    Offer {
+        interface: "raid",
+        name,
+        action,
+        clean,
+        deploy,
+        service: Some(0),
+    }
+}
+
 /// All of them.
-pub(super) const OFFERS: [Offer; 7] = [
+pub(super) const OFFERS: [Offer; 10] = [
     Offer {
         interface: "deploy",
         name: "erase_devices",
@@ -76,6 +94,9 @@ pub(super) const OFFERS: [Offer; 7] = [
     // It overwrites the disks of whoever is served.
     burn_in("burnin_disk", Test::Disk, None),
     burn_in("burnin_network", Test::Network, Some(0)),
+    raid("create_configuration", Action::RaidCreate, (Some(0), None)),
+    raid("delete_configuration", Action::RaidDelete, (Some(0), None)),
+    raid("apply_configuration", Action::RaidApply, (None, Some(0))),
 ];
 
 impl Offer {
@@ -93,7 +114,9 @@ impl Offer {
         let mut shown = Map::new();
         shown.insert("reboot_requested".to_owned(), false.into());
         shown.insert("abortable".to_owned(), (purpose == Purpose::Clean).into());
-        shown.insert("repeatable".to_owned(), true.into());
+        // Made twice would mean to be refused, or to delete what was made.
+        let repeatable = !matches!(self.action, Action::RaidCreate | Action::RaidApply);
+        shown.insert("repeatable".to_owned(), repeatable.into());
         if let Some(argsinfo) = self.argsinfo() {
             shown.insert("argsinfo".to_owned(), argsinfo);
         }
@@ -115,7 +138,33 @@ impl Offer {
                     false,
                 ),
             })),
-            Action::EraseMetadata | Action::EraseAll | Action::BurnIn(_) => None,
+            Action::RaidCreate => Some(json!({
+                "create_root_volume": argument(
+                    "Whether the root volume is made. True by default.",
+                    false,
+                ),
+                "create_nonroot_volumes": argument(
+                    "Whether the other volumes are made. True by default.",
+                    false,
+                ),
+                "delete_existing": argument(
+                    "Whether arrays that are there are deleted before. False by default.",
+                    false,
+                ),
+            })),
+            Action::RaidApply => Some(json!({
+                "raid_config": argument(
+                    "The RAID that is to be: an object with logical_disks.",
+                    true,
+                ),
+                "delete_existing": argument(
+                    "Whether arrays that are there are deleted before. True by default.",
+                    false,
+                ),
+            })),
+            Action::EraseMetadata | Action::EraseAll | Action::BurnIn(_) | Action::RaidDelete => {
+                None
+            }
         }
     }
 }

@@ -121,6 +121,21 @@ fn preset(disk: &Disk, rules: &DiskRules) -> Option<Result<Method, Error>> {
     }))
 }
 
+/// Wipes one disk: what is in its partitions first, then the disk.
+pub fn wipe_disk(disk: &Disk, guard: bool) -> Result<(), Error> {
+    metadata::wipe(disk, guard).map(drop)
+}
+
+/// The same for any block device, such as a RAID array or a logical volume,
+/// before it is stopped.
+pub fn wipe_stacked(path: &std::path::Path, guard: bool) -> Result<(), Error> {
+    let disk = Disk {
+        path: path.to_owned(),
+        ..Disk::default()
+    };
+    wipe_disk(&disk, guard)
+}
+
 /// Takes everything off the disks that a machine could recognise: superblocks
 /// of the disks and of their partitions, the first and last MiB, tables.
 pub fn erase_metadata(

@@ -209,16 +209,7 @@ impl Gpt {
     /// [`Error::Full`], [`Error::NoRoom`] or [`Error::Name`].
     pub fn add_at_end(&mut self, new: &NewPartition<'_>) -> Result<Partition, Error> {
         let used = self.partitions();
-        let number = (1..=self.header.entry_count)
-            .find(|number| used.iter().all(|partition| partition.number != *number))
-            .ok_or(Error::Full(self.header.entry_count))?;
-        let units: Vec<u16> = new.name.encode_utf16().collect();
-        if units.len() > 36 {
-            return Err(Error::Name(new.name.to_owned()));
-        }
-        let sector = u64::from(self.sector_size);
-        let need = new.bytes.div_ceil(sector).max(1);
-        let align = (new.align / sector).max(1);
+        let (need, align) = self.sectors_for(new);
         let last = self.header.last_usable;
         let end = used
             .iter()
@@ -231,6 +222,66 @@ impl Gpt {
         let Some(first_lba) = start.filter(|start| *start >= end) else {
             return Err(Error::NoRoom { need, end, last });
         };
+        self.put(new, first_lba, need)
+    }
+
+    /// Adds a partition in the first gap from byte `from` on that has room for
+    /// it, in the first free entry.
+    ///
+    /// # Errors
+    /// [`Error::Full`], [`Error::NoRoom`] or [`Error::Name`].
+    pub fn add_from(&mut self, new: &NewPartition<'_>, from: u64) -> Result<Partition, Error> {
+        let mut used = self.partitions();
+        used.sort_by_key(|partition| partition.first_lba);
+        let (need, align) = self.sectors_for(new);
+        let last = self.header.last_usable;
+        let sector = u64::from(self.sector_size);
+        let from = from.div_ceil(sector).max(self.header.first_usable);
+        let mut start = from.next_multiple_of(align);
+        for partition in &used {
+            let fits = start
+                .checked_add(need)
+                .is_some_and(|end| end <= partition.first_lba);
+            if partition.last_lba < start {
+                continue;
+            }
+            if fits {
+                break;
+            }
+            start = (partition.last_lba + 1).next_multiple_of(align);
+        }
+        if start
+            .checked_add(need)
+            .is_none_or(|end| end > last.saturating_add(1))
+        {
+            let end = start;
+            return Err(Error::NoRoom { need, end, last });
+        }
+        self.put(new, start, need)
+    }
+
+    /// Length and alignment in sectors.
+    fn sectors_for(&self, new: &NewPartition<'_>) -> (u64, u64) {
+        let sector = u64::from(self.sector_size);
+        let need = new.bytes.div_ceil(sector).max(1);
+        (need, (new.align / sector).max(1))
+    }
+
+    /// Writes the first free entry.
+    fn put(
+        &mut self,
+        new: &NewPartition<'_>,
+        first_lba: u64,
+        need: u64,
+    ) -> Result<Partition, Error> {
+        let used = self.partitions();
+        let number = (1..=self.header.entry_count)
+            .find(|number| used.iter().all(|partition| partition.number != *number))
+            .ok_or(Error::Full(self.header.entry_count))?;
+        let units: Vec<u16> = new.name.encode_utf16().collect();
+        if units.len() > 36 {
+            return Err(Error::Name(new.name.to_owned()));
+        }
         let partition = Partition {
             number,
             kind: new.kind,

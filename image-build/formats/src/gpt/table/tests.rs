@@ -1,6 +1,7 @@
 //! Tables against `sgdisk`, which writes and checks them independently.
 
 use super::super::TYPE_LINUX;
+use super::super::TYPE_LINUX_RAID;
 use super::*;
 use std::path::Path;
 use std::path::PathBuf;
@@ -227,5 +228,34 @@ proptest::proptest! {
                 let _ = gpt.encode(None);
             }
         }
+    }
+}
+
+#[test]
+fn partitions_are_put_in_the_first_gap_from_a_place() {
+    let mut gpt = Gpt::new(512, 1024 * 2048, Uuid::from_u128(1)).unwrap();
+    let new = |name: &'static str, mib: u64| NewPartition {
+        kind: TYPE_LINUX_RAID,
+        guid: Uuid::from_u128(u128::from(mib)),
+        name,
+        bytes: mib * MIB,
+        align: MIB,
+    };
+    let raid = gpt.add_from(&new("raid", 100), 551 * MIB).unwrap();
+    assert_eq!((raid.number, raid.first_lba), (1, 551 * 2048));
+    let esp = gpt.add_from(&new("esp", 550), MIB).unwrap();
+    assert_eq!((esp.number, esp.first_lba), (2, 2048));
+    assert_eq!(esp.last_lba + 1, raid.first_lba);
+    // Nothing is left before it: behind all.
+    let next = gpt.add_from(&new("next", 10), 0).unwrap();
+    assert_eq!(next.first_lba, 651 * 2048);
+    assert!(matches!(
+        gpt.add_from(&new("big", 1000), 0),
+        Err(Error::NoRoom { .. })
+    ));
+    let disk = Disk::new("from", 1024 * MIB);
+    disk.write(&gpt.encode(None));
+    if let Some(verdict) = sgdisk(&disk.0, &["-v"]) {
+        assert!(verdict.contains("No problems found"), "{verdict}");
     }
 }
