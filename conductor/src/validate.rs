@@ -116,6 +116,8 @@ pub(crate) async fn all(svc: &Service, node: &Node) -> Result<BTreeMap<String, V
         "console" => drivers::console(node).map(drop),
         kind => match node.interfaces.get(kind).map_or("", String::as_str) {
             "fake" | "noop" | "external" => Ok(()),
+            // The configuration is checked when it is set.
+            "agent" if kind == "raid" => Ok(()),
             "redfish" if matches!(kind, "bios" | "firmware") => svc.bmcs.of(node).map(drop),
             _ => Err(Error::Unsupported {
                 driver: node.driver.clone(),

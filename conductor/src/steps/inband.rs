@@ -19,6 +19,7 @@ use crate::steps::Then;
 use crate::steps::Wait;
 use crate::steps::list;
 use crate::steps::name;
+use crate::steps::raid;
 use crate::task::Task;
 use crate::task::store;
 
@@ -52,6 +53,7 @@ pub(crate) async fn start(task: &mut Task, kind: Kind, step: &Step) -> Result<Ou
         "step".to_owned(),
         serde_json::to_value(step).unwrap_or_default(),
     );
+    raid::prepare(&task.node, step, &mut params)?;
     let version = internal::read::<Value>(&task.node, internal::HARDWARE_MANAGER_VERSION);
     params.insert(
         format!("{}_version", kind.as_str()),

@@ -27,6 +27,7 @@ pub(crate) mod given;
 pub(crate) mod inband;
 pub(crate) mod limits;
 pub(crate) mod list;
+mod raid;
 pub(crate) mod ramdisk;
 pub(crate) mod recover;
 pub(crate) mod resume;

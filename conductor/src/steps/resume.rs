@@ -27,6 +27,7 @@ use crate::steps::inband::Fate;
 use crate::steps::limits;
 use crate::steps::limits::Limit;
 use crate::steps::name;
+use crate::steps::raid;
 use crate::task::Task;
 
 /// How often the hardware managers of an agent may change under a list.
@@ -51,6 +52,7 @@ pub(crate) async fn resume(task: &mut Task, kind: Kind) -> Result<Resumed, Error
             internal::WAIT
         )));
     };
+    let mut asked = false;
     match wait.what {
         Awaited::Agent if !task.node_has_agent() => return still(task, kind),
         Awaited::Agent => return arrived(task, kind, wait.then).await,
@@ -93,10 +95,14 @@ pub(crate) async fn resume(task: &mut Task, kind: Kind) -> Result<Resumed, Error
             }
             Fate::Failed(story) => return Err(step_failed(task, kind, &story)),
             Fate::VersionMismatch => return versions_changed(task, kind).await,
-            Fate::Succeeded(result) => ended(task, kind, &result).await?,
+            Fate::Succeeded(result) => {
+                // A hardware manager may find out only then.
+                asked = result.get("reboot_requested") == Some(&Value::Bool(true));
+                ended(task, kind, &result).await?;
+            }
         },
     }
-    let restart = engine::current(task, kind).is_some_and(|step| step.reboot_requested);
+    let restart = asked || engine::current(task, kind).is_some_and(|step| step.reboot_requested);
     over(task, kind, restart).await
 }
 
@@ -204,6 +210,7 @@ async fn ended(task: &mut Task, kind: Kind, result: &Value) -> Result<(), Error>
     if let Some(peak) = peak.or_else(|| result.get("peak_rss_bytes").and_then(Value::as_u64)) {
         internal::set(&mut task.node, internal::AGENT_PEAK_RSS, peak);
     }
+    raid::ended(&mut task.node, &step, &result);
     drivers::deploy(&task.node)?
         .ended(task, &step, &result)
         .await
