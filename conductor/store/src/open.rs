@@ -12,6 +12,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use sqlx::ConnectOptions;
+use sqlx::Connection;
 use sqlx::PgPool;
 use sqlx::SqlitePool;
 use sqlx::postgres::PgConnectOptions;
@@ -36,6 +37,9 @@ use crate::writer::Writer;
 const READERS: u32 = 4;
 /// How long a reading waits for one of them, PostgreSQL's start included.
 const ACQUIRE: Duration = Duration::from_secs(10);
+/// A connection to PostgreSQL that answered so long ago is taken as it is; an older
+/// one is asked first, in case the server started anew since then.
+const FRESH: Duration = Duration::from_millis(500);
 /// How long SQLite waits for a lock of another process (a backup, a shell).
 const BUSY: Duration = Duration::from_secs(30);
 
@@ -157,6 +161,17 @@ impl Store {
         let readers = PgPoolOptions::new()
             .max_connections(READERS)
             .acquire_timeout(ACQUIRE)
+            .test_before_acquire(false)
+            .before_acquire(|connection, about| {
+                // One that just answered need not be asked whether it is there.
+                let fresh = about.idle_for < FRESH;
+                Box::pin(async move {
+                    if !fresh {
+                        connection.ping().await?;
+                    }
+                    Ok(true)
+                })
+            })
             .connect_lazy_with(options.clone());
         let ears = PgPoolOptions::new()
             .max_connections(1)
