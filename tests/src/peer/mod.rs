@@ -14,6 +14,7 @@ pub mod differences;
 pub mod normal;
 pub mod program;
 pub mod script;
+pub mod states;
 pub mod story;
 pub mod subject;
 pub mod versions;
@@ -127,6 +128,11 @@ impl Part {
             Self::Program => "program",
         }
     }
+}
+
+/// Our state machine beside a real Ironic's; gives what is to be told.
+pub async fn check_the_states() -> Result<String> {
+    states::check(&Paths::find()?).await
 }
 
 async fn find(paths: &Paths, part: Part, kind: Kind) -> Result<Vec<Found>> {

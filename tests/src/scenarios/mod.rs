@@ -139,6 +139,14 @@ pub const SCENARIOS: &[Scenario] = &[
         world = false
     ),
     scenario!(
+        "states_oracle",
+        peers::states,
+        3,
+        "the state machine beside a real Ironic's, edge by edge",
+        slow = true,
+        world = false
+    ),
+    scenario!(
         "real_agent",
         real_agent::clean_and_deploy,
         20,

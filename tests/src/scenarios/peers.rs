@@ -26,6 +26,13 @@ pub(super) async fn program(_: &mut Context) -> Result<()> {
     peer::check(Part::Program).await
 }
 
+/// Every edge of the state machine, as the real one's table has it.
+pub(super) async fn states(context: &mut Context) -> Result<()> {
+    let told = peer::check_the_states().await?;
+    context.account.say(&told);
+    Ok(())
+}
+
 /// The real one still says what was recorded.
 pub(super) async fn itself(_: &mut Context) -> Result<()> {
     peer::check_the_peer().await
