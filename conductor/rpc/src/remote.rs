@@ -15,7 +15,10 @@ use rustls::ClientConfig;
 use serde::de::DeserializeOwned;
 use serde_json::Map;
 use serde_json::Value;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
 use uuid::Uuid;
+use wrought_store::Change;
 use wrought_store::Inventory;
 use wrought_store::Node;
 use wrought_store::Store;
@@ -51,13 +54,16 @@ use crate::methods::Route;
 use crate::methods::came;
 use crate::methods::crossing;
 use crate::methods::every_method;
+use crate::view::FRESH;
 use crate::view::View;
 use wire::Miss;
 use wire::Wire;
 
-/// How often the database is asked who lives: often enough that what needs no
-/// call (the `conductor` of nodes in a list) is never old.
-const LOOK: Duration = Duration::from_secs(5);
+/// How often the database is asked who lives when it tells nothing by itself:
+/// that somebody has come or gone it tells at once, that somebody has fallen
+/// silent only who looks finds out. What needs no call (the `conductor` of nodes
+/// in a list) is never older.
+const LOOK: Duration = FRESH;
 
 /// The conductors of the installation.
 #[derive(Debug)]
@@ -110,13 +116,18 @@ impl Remote {
             turn: AtomicUsize::new(0),
         });
         let look = Arc::downgrade(&remote);
+        // Before the first look, so that nothing falls in between.
+        let mut changes = remote.store.changes();
         tokio::spawn(async move {
             while let Some(remote) = look.upgrade() {
                 if let Err(error) = remote.view.refreshed().await {
                     tracing::warn!(%error, "the conductors could not be read");
                 }
                 drop(remote);
-                tokio::time::sleep(LOOK).await;
+                tokio::select! {
+                    () = tokio::time::sleep(LOOK) => {}
+                    () = moved(&mut changes) => {}
+                }
             }
         });
         Ok(remote)
@@ -268,6 +279,18 @@ impl Remote {
         }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         all.get(turn % all.len().max(1)).copied()
+    }
+}
+
+/// Waits until the database tells that conductors have come or gone.
+async fn moved(changes: &mut Receiver<Change>) {
+    loop {
+        match changes.recv().await {
+            Ok(Change::Conductors | Change::Missed) | Err(RecvError::Lagged(_)) => return,
+            Ok(Change::Freed(_)) => {}
+            // The store is being closed.
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
     }
 }
 

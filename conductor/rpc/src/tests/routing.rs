@@ -294,3 +294,24 @@ async fn drivers_are_what_the_conductors_registered() {
         }])
     );
 }
+
+#[tokio::test]
+async fn who_comes_and_goes_is_known_without_a_call() {
+    let installation = Installation::new().await;
+    let remote = installation.remote();
+    let node = installation.node("").await.uuid;
+    // Sooner than by looking now and then.
+    let soon = crate::view::FRESH / 2;
+    for host in [Some("a"), None, Some("b")] {
+        match host {
+            Some(host) => installation.register(host, "", "https://192.0.2.9:1").await,
+            None => installation.unregister("a").await,
+        }
+        let known = async {
+            while remote.owner("", "fake-hardware", node).as_deref() != host {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(soon, known).await.unwrap();
+    }
+}
