@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 use wrought_store::node::Node;
 use wrought_wire::state::ProvisionState;
+use wrought_wire::state::Verb;
 
 use crate::config;
 use crate::error::Error;
@@ -27,8 +28,13 @@ use crate::flows;
 use crate::flows::Permit;
 use crate::flows::Work;
 use crate::internal;
+use crate::machine;
 use crate::machine::Effect;
+use crate::machine::Event;
+use crate::machine::Transition;
 use crate::service::Service;
+use crate::steps;
+use crate::steps::Kind;
 use crate::task::Task;
 use crate::task::store;
 
@@ -255,6 +261,57 @@ pub(crate) async fn enter(task: &mut Task, lane: Lane, asker: Asker) -> Result<E
     svc.admission.waiting.store(true, Ordering::Relaxed);
     tracing::info!(%node, lane = lane.name(), position = length + 1, "node queued");
     Ok(Entry::Queued)
+}
+
+/// What a verb that lets a node leave its queue does to it: an abort ends what
+/// was not begun, and an instance whose deploy was not begun can be deleted as
+/// after a deploy that failed.
+pub(crate) fn way_out(node: &Node, verb: Verb) -> Option<Transition> {
+    use ProvisionState as S;
+    if !is_queued(node) {
+        return None;
+    }
+    let (state, event) = match (verb, node.provision_state) {
+        (Verb::Abort, state) => (state, Event::Fail),
+        (Verb::Deleted | Verb::Undeploy, S::Deploying) => (S::DeployFail, Event::Delete),
+        _ => return None,
+    };
+    machine::next(state, event).ok()
+}
+
+/// Takes a node that waits out of its lane: what it was kept from has failed,
+/// without anything having been done.
+pub(crate) async fn give_up(task: &mut Task) -> Result<(), Error> {
+    let Some(lane) = Lane::of_state(task.node.provision_state) else {
+        return Ok(());
+    };
+    let text = match lane {
+        Lane::Inspect => {
+            "Inspection was aborted by request while it waited for its turn".to_owned()
+        }
+        lane => format!(
+            "By request, the {} operation was aborted while it waited for its turn",
+            lane.name()
+        ),
+    };
+    task.set_error(lane.event_type(), &text);
+    let node = &mut task.node;
+    if let Some(kind) = Kind::of(node.provision_state) {
+        steps::forget(node, kind);
+    }
+    let keys = [
+        internal::QUEUED_AT,
+        internal::QUEUE_POSITION,
+        flows::deploy::REQUESTED,
+    ];
+    internal::clear(node, &keys);
+    let target = node.target_provision_state;
+    task.transition(Event::Fail, target).await?;
+    tracing::info!(node = %task.node.uuid, lane = lane.name(), "node left the queue by request");
+    // A row without a waiting node is dropped when its turn comes.
+    let left = task.svc.store.dequeue(task.node.uuid).await;
+    left.map(|_| ())
+        .map_err(store("take a node out of a queue"))
 }
 
 /// Gives back what [`enter`] took, when the node's new state was not written.

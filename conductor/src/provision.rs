@@ -80,9 +80,14 @@ pub(crate) async fn provision(
     Ok(())
 }
 
-/// Whether the node's state allows the verb.
+/// Whether the node's state allows the verb. A node that waits in a queue may
+/// leave it: nobody works on it yet.
 fn legal(node: &Node, verb: Verb) -> Result<Transition, Error> {
-    machine::asked(node.provision_state, verb).map_err(|_| Error::WrongState {
+    let asked = match admission::way_out(node, verb) {
+        Some(edge) => Ok(edge),
+        None => machine::asked(node.provision_state, verb),
+    };
+    asked.map_err(|_| Error::WrongState {
         verb: verb.as_str().to_owned(),
         node: node.uuid,
         state: node.provision_state,
@@ -120,6 +125,12 @@ async fn begin(
         Some(_) => permit.ok(),
         None => Some(permit?),
     };
+    if admission::is_queued(&task.node) {
+        admission::give_up(task).await?;
+        if request.verb == Verb::Abort {
+            return Ok(None);
+        }
+    }
     match request.verb {
         Verb::Active | Verb::Deploy | Verb::Rebuild => deploy(task, request).await?,
         Verb::Deleted | Verb::Undeploy => delete(task)?,

@@ -260,6 +260,78 @@ async fn a_node_that_is_deleted_leaves_the_queue() {
 }
 
 #[tokio::test]
+async fn a_node_that_waits_can_be_aborted() {
+    let rig = full(|_| {}).await;
+    let mut nodes = Vec::new();
+    for _ in 0..3 {
+        let node = another(&rig, S::Manageable, |_| {}).await;
+        ask(&rig, node, Verb::Provide).await.unwrap();
+        nodes.push(node);
+    }
+    ask(&rig, nodes[0], Verb::Abort).await.unwrap();
+    let node = read(&rig, nodes[0]).await;
+    assert_eq!(
+        (node.provision_state, node.reservation),
+        (S::CleanFail, None)
+    );
+    assert_eq!(
+        node.last_error.as_deref(),
+        Some("By request, the clean operation was aborted while it waited for its turn")
+    );
+    assert!(!node.maintenance, "nothing was done to it");
+    for key in ["queued_at", "queue_position"] {
+        assert!(!node.driver_internal_info.contains_key(key), "{key}");
+    }
+    assert_eq!(position(&rig, nodes[0]).await, None);
+    assert_eq!(
+        position(&rig, nodes[1]).await,
+        Some(1),
+        "the others move up"
+    );
+    let again = ask(&rig, nodes[0], Verb::Abort).await.unwrap_err();
+    assert_eq!(again.kind, Kind::InvalidState, "{again}");
+    // Nothing of it comes back, neither by a check nor by its former turn.
+    run_now(&rig.service, "check_stuck_nodes").await;
+    ask(&rig, nodes[0], Verb::Manage).await.unwrap();
+    rests(&rig, nodes[0], S::Manageable).await;
+    rig.ask(Verb::Abort).await;
+    for node in &nodes[1..] {
+        rests(&rig, *node, S::Available).await;
+    }
+    assert_eq!(read(&rig, nodes[0]).await.provision_state, S::Manageable);
+}
+
+#[tokio::test]
+async fn an_instance_that_waits_for_its_deploy_can_be_deleted() {
+    let rig = Rig::with(
+        "redfish",
+        |config| config.conductor.max_concurrent_deploy = 1,
+        |_| {},
+    )
+    .await;
+    rig.make_available().await;
+    rig.machine.knobs(|knobs| knobs.dead = true);
+    rig.set_image().await;
+    rig.ask(Verb::Active).await;
+    rig.reaches(S::DeployWait).await;
+    let node = another(&rig, S::Available, |node| {
+        node.instance_uuid = Some(Uuid::new_v4());
+        node.automated_clean = Some(false);
+    })
+    .await;
+    ask(&rig, node, Verb::Active).await.unwrap();
+    assert_eq!(position(&rig, node).await, Some(1));
+    let refused = ask(&rig, node, Verb::Manage).await.unwrap_err();
+    assert_eq!(refused.kind, Kind::InvalidState, "{refused}");
+    ask(&rig, node, Verb::Deleted).await.unwrap();
+    let shown = rests(&rig, node, S::Available).await;
+    assert_eq!(shown.instance_uuid, None);
+    assert_eq!(position(&rig, node).await, None);
+    run_now(&rig.service, "admit_queued_nodes").await;
+    assert_eq!(read(&rig, node).await.provision_state, S::Available);
+}
+
+#[tokio::test]
 async fn deploys_and_inspections_have_limits_of_their_own() {
     let rig = Rig::with(
         "redfish",
