@@ -32,6 +32,11 @@ pub struct Config {
     /// Whether no other conductor uses the database, so that every node is
     /// this one's; not in the file.
     pub alone: bool,
+    /// Program that keeps step plug-ins from outliving this process. It is
+    /// started as `PROGRAM step-guard`, as leader of a plug-in's process group,
+    /// and kills that group when its standard input ends. None: plug-ins of a
+    /// conductor that is killed go on.
+    pub step_guard: Option<PathBuf>,
     /// Base URL where other processes call this conductor; none: nowhere.
     pub rpc_url: Option<String>,
     /// Times of waiting and polling that tests shorten; not in the file.
@@ -50,6 +55,7 @@ impl Config {
             conductor: Conductor::default(),
             agent: Agent::default(),
             alone: true,
+            step_guard: None,
             rpc_url: None,
             pace: Pace::default(),
         }
@@ -500,9 +506,23 @@ pub struct Pace {
     /// How long a machine that was to boot from a conductor that is gone is
     /// left alone after its start: it may have fetched all that it needs.
     pub boot_patience: Duration,
+    /// The same for a machine whose conductor was started anew meanwhile: it
+    /// may be on its way still, and will find what it needs.
+    pub restart_patience: Duration,
     /// Silence of an agent's command port after which the agent counts as
     /// gone, while a step runs.
     pub agent_gone: Duration,
+}
+
+impl Pace {
+    /// The same for a conductor that others replace when it was silent for
+    /// `dead_after`: its locks last no longer than that.
+    #[must_use]
+    pub fn among_others(mut self, dead_after: Duration) -> Self {
+        self.lease = self.lease.min(dead_after);
+        self.renew = self.renew.min(self.lease / 6);
+        self
+    }
 }
 
 impl Default for Pace {
@@ -515,6 +535,7 @@ impl Default for Pace {
             renew: Duration::from_secs(10),
             agent_power_off: Duration::from_secs(30),
             boot_patience: Duration::from_secs(180),
+            restart_patience: Duration::from_secs(900),
             agent_gone: Duration::from_secs(90),
         }
     }

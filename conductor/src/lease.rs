@@ -9,6 +9,7 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
@@ -49,6 +50,23 @@ impl Count {
     /// How many there are.
     pub(crate) fn get(&self) -> usize {
         self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Writes that the database refused because the lease that they named was not
+/// this conductor's any more.
+#[derive(Debug, Default)]
+pub(crate) struct Fenced(AtomicU64);
+
+impl Fenced {
+    /// One more.
+    pub(crate) fn refused(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many there were.
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
     }
 }
 
@@ -94,7 +112,7 @@ impl Held {
     pub(crate) async fn confirm(&self, svc: &Service) -> Result<(), wrought_store::Error> {
         let asked = Instant::now();
         let renewed = svc.store.renew(&self.lease).await;
-        tell(&self.shared, &self.lease, asked, &renewed);
+        tell(svc, &self.shared, &self.lease, asked, &renewed);
         renewed
     }
 
@@ -176,7 +194,7 @@ async fn renew(svc: Arc<Service>, lease: Lease, shared: Arc<Shared>) {
         }
         let asked = Instant::now();
         let renewed = svc.store.renew(&lease).await;
-        tell(&shared, &lease, asked, &renewed);
+        tell(&svc, &shared, &lease, asked, &renewed);
         match renewed {
             Ok(()) => {}
             Err(wrought_store::Error::LeaseLost { .. }) => return,
@@ -194,6 +212,7 @@ async fn renew(svc: Arc<Service>, lease: Lease, shared: Arc<Shared>) {
 const AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
 
 fn tell(
+    svc: &Service,
     shared: &Shared,
     lease: &Lease,
     asked: Instant,
@@ -202,7 +221,8 @@ fn tell(
     let known = match renewed {
         Ok(()) => Hold::Until(asked + lease.ttl),
         Err(wrought_store::Error::LeaseLost { .. }) => {
-            tracing::warn!(node = %lease.node, "lease lost");
+            svc.fenced.refused();
+            tracing::warn!(node = %lease.node, epoch = lease.epoch, "renewal refused: lease lost");
             Hold::Lost
         }
         Err(_) => return,

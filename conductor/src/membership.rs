@@ -108,6 +108,11 @@ impl Membership {
         self.state().leaving
     }
 
+    /// This life of the registration.
+    pub(crate) fn life(&self) -> Uuid {
+        self.state().instance
+    }
+
     /// Those that lived when that was last read.
     pub(crate) fn members(&self) -> Arc<Members> {
         self.view.last()

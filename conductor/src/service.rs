@@ -7,6 +7,7 @@ use std::sync::Weak;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use wrought_store::Store;
 
 use crate::admission;
@@ -19,6 +20,7 @@ use crate::drivers::catalog::Catalog;
 use crate::error::Error;
 use crate::flows::Permit;
 use crate::lease::Count;
+use crate::lease::Fenced;
 use crate::line::Lines;
 use crate::membership;
 use crate::membership::Membership;
@@ -55,6 +57,8 @@ pub struct Service {
     pub(crate) lines: Lines,
     /// The locks that are held.
     pub(crate) held: Count,
+    /// Writes that were refused under lost locks.
+    pub(crate) fenced: Fenced,
     pub(crate) watches: Watches,
     pub(crate) stamps: Stamps,
     pub(crate) workers: Workers,
@@ -64,6 +68,8 @@ pub struct Service {
     pub(crate) power_faults: periodic::power_sync::Faults,
     pub(crate) searches: Searches,
     pub(crate) plugins: Plugins,
+    /// When this life of the process began.
+    pub(crate) began: Instant,
     /// What is dropped when the others count this conductor as dead.
     work: Jobs,
     /// What goes on as long as the conductor does.
@@ -112,14 +118,19 @@ impl Service {
     /// The same with other BMCs than those of the network.
     pub async fn start_with(
         store: Store,
-        config: Config,
+        mut config: Config,
         ca: CaIdentity,
         bmcs: Arc<dyn Bmcs>,
     ) -> Result<Arc<Self>, Error> {
         // Fails when one is installed already, which is as good.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let catalog = Catalog::new(&config.drivers)?;
+        if !config.alone {
+            let dead_after = Duration::from_secs(config.conductor.dead_after);
+            config.pace = config.pace.among_others(dead_after);
+        }
         let conductor = &config.conductor;
+        let plugins = Plugins::new(config.step_guard.clone());
         let workers = Workers::new(conductor.workers, conductor.heartbeat_workers);
         let membership = Membership::new(store.clone(), &config);
         let service = Arc::new_cyclic(|me| Self {
@@ -132,6 +143,7 @@ impl Service {
             takeover: Takeover::default(),
             lines: Lines::default(),
             held: Count::default(),
+            fenced: Fenced::default(),
             watches: Watches::default(),
             stamps: Stamps::default(),
             workers,
@@ -140,7 +152,8 @@ impl Service {
             power_syncs: Stamps::default(),
             power_faults: periodic::power_sync::Faults::default(),
             searches: Searches::default(),
-            plugins: Plugins::default(),
+            plugins,
+            began: Instant::now(),
             work: Jobs::default(),
             chores: Jobs::default(),
             me: Weak::clone(me),
@@ -174,8 +187,8 @@ impl Service {
     pub async fn shutdown(&self) {
         self.leave().await;
         let grace = Duration::from_secs(self.config.conductor.graceful_shutdown_timeout);
-        let until = tokio::time::Instant::now() + grace;
-        while self.held.get() > 0 && tokio::time::Instant::now() < until {
+        let until = Instant::now() + grace;
+        while self.held.get() > 0 && Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         let left = self.held.get();

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use uuid::Uuid;
+use wrought_rpc::members::Members;
 use wrought_store::NodeQuery;
 use wrought_store::node::Node;
 use wrought_wire::state::ProvisionState;
@@ -25,6 +26,8 @@ use crate::boot::Offer;
 use crate::error::Error;
 use crate::error::chain;
 use crate::flows::Work;
+use crate::flows::inspect;
+use crate::flows::rescue;
 use crate::flows::settle::settle;
 use crate::internal;
 use crate::machine;
@@ -143,7 +146,7 @@ pub(crate) async fn look(svc: &Arc<Service>) -> Result<(), Error> {
             for node in nodes.iter().filter(|node| svc.owns(node)) {
                 let held = node.reservation.as_deref();
                 let elsewhere = held.is_some_and(|host| host != svc.config.host);
-                if elsewhere || (held.is_none() && !take_over(svc, node, &hosts)) {
+                if elsewhere || (held.is_none() && !take_over(svc, node, &members)) {
                     awaited.insert(node.uuid);
                 }
             }
@@ -155,7 +158,7 @@ pub(crate) async fn look(svc: &Arc<Service>) -> Result<(), Error> {
 
 /// A node that moves, and that nobody holds. False when it is to be looked at
 /// again.
-fn take_over(svc: &Arc<Service>, node: &Node, alive: &[String]) -> bool {
+fn take_over(svc: &Arc<Service>, node: &Node, members: &Members) -> bool {
     if let Some(work) = startup::left_behind(node) {
         startup::begin(svc, node, work);
         return true;
@@ -163,32 +166,61 @@ fn take_over(svc: &Arc<Service>, node: &Node, alive: &[String]) -> bool {
     if machine::is_waiting(node.provision_state) {
         svc.keep_watch(node.uuid);
     }
-    let in_vain = waits_in_vain(node, alive);
-    if in_vain && is_overdue(svc, node) {
+    // One that was only started anew is `boot_server`'s business.
+    let in_vain = waits_in_vain(node, members) == Some(Server::Gone);
+    if in_vain && is_overdue(svc, node, Server::Gone) {
         startup::begin(svc, node, Work::BootAgain);
     }
     !in_vain
 }
 
+/// What became of the conductor that a machine was to boot from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Server {
+    /// It does not live.
+    Gone,
+    /// It has begun another life since.
+    Restarted,
+}
+
 /// Whether the machine was started so long ago that it would have called.
-fn is_overdue(svc: &Service, node: &Node) -> bool {
+pub(crate) fn is_overdue(svc: &Service, node: &Node, server: Server) -> bool {
+    let pace = svc.config.pace;
+    let patience = match server {
+        Server::Gone => pace.boot_patience,
+        // Those that only wait for it to come back do so soon.
+        Server::Restarted if svc.began.elapsed() < pace.boot_patience => return false,
+        Server::Restarted => pace.restart_patience,
+    };
     let started: Option<Timestamp> = internal::read(node, internal::LAST_POWER_STATE_CHANGE);
     let waited =
         started.map(|started| Duration::try_from(Timestamp::now().duration_since(started)));
-    waited.is_none_or(|waited| waited.is_ok_and(|waited| waited > svc.config.pace.boot_patience))
+    waited.is_none_or(|waited| waited.is_ok_and(|waited| waited > patience))
 }
 
-/// Whether the machine was to boot from a conductor that is gone, and its agent
-/// has not been heard of.
-fn waits_in_vain(node: &Node, alive: &[String]) -> bool {
-    let waits = Wait::of(node).is_some_and(|wait| wait.what == Awaited::Agent);
-    let gone = Offer::of(node)
-        .and_then(|offer| offer.host)
-        .is_some_and(|host| !alive.contains(&host));
+/// What became of the conductor that the machine was to boot from, where that
+/// is not as it was when the machine was started and nothing has been heard of
+/// the ramdisk.
+pub(crate) fn waits_in_vain(node: &Node, members: &Members) -> Option<Server> {
+    use ProvisionState as S;
+    let waits = match node.provision_state {
+        // They wait for nothing else.
+        S::InspectWait | S::RescueWait => true,
+        _ => Wait::of(node).is_some_and(|wait| wait.what == Awaited::Agent),
+    };
     let pregenerated = internal::read(node, internal::AGENT_TOKEN_PREGENERATED) == Some(true);
     let heard = internal::text(node, internal::AGENT_URL).is_some()
         || (internal::text(node, internal::AGENT_TOKEN).is_some() && !pregenerated);
-    waits && gone && !heard
+    if !waits || heard {
+        return None;
+    }
+    let offer = Offer::of(node)?;
+    let host = offer.host?;
+    let Some(server) = members.alive().iter().find(|one| one.hostname == host) else {
+        return Some(Server::Gone);
+    };
+    let same = offer.life.is_none_or(|life| life == server.instance);
+    (!same).then_some(Server::Restarted)
 }
 
 /// Takes charge of nodes in use.
@@ -225,26 +257,44 @@ async fn settle_in(svc: &Arc<Service>) -> Result<(), Error> {
 /// The machine waits for boot artefacts that nobody serves any more: it is
 /// started anew.
 pub(crate) async fn boot_again(task: &mut Task) -> Result<(), Error> {
+    use ProvisionState as S;
     let state = task.node.provision_state;
-    let (Some(kind), true) = (Kind::of(state), machine::is_waiting(state)) else {
-        return Ok(());
-    };
     let members = task.svc.membership.members();
-    let hosts: Vec<String> = members.alive().iter().map(|c| c.hostname.clone()).collect();
-    if !waits_in_vain(&task.node, &hosts) {
-        return Ok(());
-    }
-    let Some(wait) = Wait::of(&task.node) else {
+    let server = waits_in_vain(&task.node, &members).filter(|_| machine::is_waiting(state));
+    let Some(server) = server else {
         return Ok(());
     };
     let host = Offer::of(&task.node).and_then(|offer| offer.host);
     let text = format!(
-        "The machine was to boot from conductor {}, which is gone; it is started anew",
-        host.unwrap_or_default()
+        "The machine was to boot from conductor {}, which {}: it is started anew",
+        host.unwrap_or_default(),
+        match server {
+            Server::Gone => "is gone",
+            Server::Restarted => "has begun another life since, and it has not called",
+        }
     );
     tracing::warn!(node = %task.node.uuid, "{text}");
-    task.history("WARNING", kind.event_type(), &text);
+    let event = match state {
+        S::InspectWait => "introspection",
+        S::RescueWait => rescue::RESCUE,
+        _ => Kind::of(state).map_or("boot", Kind::event_type),
+    };
+    task.history("WARNING", event, &text);
     let target = task.node.target_provision_state;
+    match state {
+        S::InspectWait => {
+            task.transition(Event::Resume, target).await?;
+            return inspect::start(task).await;
+        }
+        S::RescueWait => {
+            task.transition(Event::Resume, target).await?;
+            return rescue::start(task).await;
+        }
+        _ => {}
+    }
+    let (Some(kind), Some(wait)) = (Kind::of(state), Wait::of(&task.node)) else {
+        return Ok(());
+    };
     let outcome = async {
         task.transition(Event::Resume, target).await?;
         ramdisk::boot(task).await?;

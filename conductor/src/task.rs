@@ -132,7 +132,7 @@ impl Task {
     /// anything is done to the machine.
     pub(crate) async fn confirm(&self) -> Result<(), Error> {
         let confirmed = self.held.confirm(&self.svc).await;
-        confirmed.map_err(self.fenced("renew a lease"))
+        confirmed.map_err(lost_or(self.node.uuid, "renew a lease"))
     }
 
     /// Adds a journal row to the next save.
@@ -310,12 +310,25 @@ impl Task {
         client_for(&self.node, self.held.lease().epoch)
     }
 
+    /// What a write under the lease gives that failed; one that was refused is
+    /// counted.
     fn fenced(&self, action: &'static str) -> impl Fn(wrought_store::Error) -> Error + use<> {
-        let node = self.node.uuid;
-        move |source| match source {
-            wrought_store::Error::LeaseLost { .. } => Error::LeaseLost(node),
-            source => store(action)(source),
+        let (svc, node) = (Arc::clone(&self.svc), self.node.uuid);
+        move |source| {
+            if matches!(source, wrought_store::Error::LeaseLost { .. }) {
+                svc.fenced.refused();
+                tracing::warn!(%node, action, "write refused: the lease is lost");
+            }
+            lost_or(node, action)(source)
         }
+    }
+}
+
+/// A lost lease, or an error of the database.
+fn lost_or(node: Uuid, action: &'static str) -> impl Fn(wrought_store::Error) -> Error {
+    move |source| match source {
+        wrought_store::Error::LeaseLost { .. } => Error::LeaseLost(node),
+        source => store(action)(source),
     }
 }
 

@@ -53,6 +53,9 @@ pub(crate) struct Offer {
     /// The conductor that made it, whose address the machine was told.
     #[serde(default)]
     pub(crate) host: Option<String>,
+    /// The life of that conductor's registration.
+    #[serde(default)]
+    pub(crate) life: Option<Uuid>,
 }
 
 impl Offer {
@@ -81,6 +84,7 @@ impl Offer {
             way,
             expires,
             host: Some(svc.config.host.clone()),
+            life: Some(svc.membership.life()),
         };
         internal::set(node, internal::BOOT, &offer);
         offer

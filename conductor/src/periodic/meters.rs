@@ -182,6 +182,13 @@ pub(crate) async fn render(svc: &Service) -> String {
     family(&mut out, about, one(size));
     let about = ("wrought_workers_busy", "gauge", "Operations that run.");
     family(&mut out, about, one(busy));
+    let about = (
+        "wrought_fenced_writes_total",
+        "counter",
+        "Writes that were refused because their lock had passed to another holder.",
+    );
+    let refused = svc.fenced.get();
+    family(&mut out, about, std::iter::once(("", "", number(refused))));
     let mut queued = Vec::new();
     for lane in Lane::ALL {
         // A database that does not answer is told by the tasks.

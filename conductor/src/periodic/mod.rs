@@ -21,6 +21,7 @@ use crate::service::Service;
 use crate::stamps;
 
 mod boot_retry;
+mod boot_server;
 mod conductors;
 mod history;
 pub(crate) mod meters;
@@ -58,6 +59,7 @@ const CHORES: &[Chore] = &[
     Chore { name: "check_inspect_timeouts", every: |c| c.check_interval, run: |svc| Box::pin(timeouts::inspect(svc)) },
     Chore { name: "check_rescue_timeouts", every: |c| c.check_rescue_state_interval, run: |svc| Box::pin(timeouts::rescue(svc)) },
     Chore { name: "check_stuck_nodes", every: |c| c.check_interval, run: |svc| Box::pin(stuck::check(svc)) },
+    Chore { name: "check_boot_servers", every: |c| c.check_interval, run: |svc| Box::pin(boot_server::check(svc)) },
     Chore { name: "check_allocations", every: |c| c.check_allocations_interval, run: |svc| Box::pin(allocations::take_up(svc)) },
     Chore { name: "admit_queued_nodes", every: |c| c.queue_check_interval, run: |svc| Box::pin(admission::advance(svc)) },
     Chore { name: "retry_pxe_boot", every: boot_retry::every, run: |svc| Box::pin(boot_retry::run(svc)) },

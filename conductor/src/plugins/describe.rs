@@ -141,13 +141,13 @@ impl Default for Priority {
 }
 
 /// Asks the executable. What is wrong with the answer is told in one clause.
-pub(super) async fn ask(path: &Path) -> Result<Plugin, String> {
+pub(super) async fn ask(path: &Path, guard: Option<&Path>) -> Result<Plugin, String> {
     let bounds = Bounds {
         line: ANSWER,
         total: ANSWER,
     };
     let answer = async {
-        let mut running = Running::start(path, "describe", None, bounds).await?;
+        let mut running = Running::start(path, "describe", None, bounds, guard).await?;
         let mut text = Vec::new();
         while let Some(line) = running.line().await? {
             text.extend_from_slice(&line);

@@ -37,11 +37,26 @@ type Seen = HashMap<PathBuf, (Stamp, Option<Arc<Plugin>>)>;
 /// The plug-ins that are known.
 #[derive(Debug, Default)]
 pub(crate) struct Plugins {
+    /// The program that is a guard.
+    guard: Option<PathBuf>,
     known: RwLock<Arc<Vec<Arc<Plugin>>>>,
     seen: tokio::sync::Mutex<Seen>,
 }
 
 impl Plugins {
+    /// None yet. `guard`: the program that ends plug-ins with the conductor.
+    pub(crate) fn new(guard: Option<PathBuf>) -> Self {
+        Self {
+            guard,
+            ..Self::default()
+        }
+    }
+
+    /// The program that ends plug-ins with the conductor, if there is one.
+    fn guard(&self) -> Option<&Path> {
+        self.guard.as_deref()
+    }
+
     fn all(&self) -> Arc<Vec<Arc<Plugin>>> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&known)
@@ -58,7 +73,7 @@ impl Plugins {
             async move {
                 let plugin = match before {
                     Some((_, plugin)) => plugin,
-                    None => learn(&path, &stamp).await,
+                    None => learn(&path, &stamp, self.guard()).await,
                 };
                 (path, (stamp, plugin))
             }
@@ -105,9 +120,9 @@ impl Service {
     }
 }
 
-async fn learn(path: &Path, stamp: &Stamp) -> Option<Arc<Plugin>> {
+async fn learn(path: &Path, stamp: &Stamp, guard: Option<&Path>) -> Option<Arc<Plugin>> {
     let asked = match stamp.check() {
-        Ok(()) => describe::ask(path).await,
+        Ok(()) => describe::ask(path, guard).await,
         Err(problem) => Err(problem),
     };
     match asked {

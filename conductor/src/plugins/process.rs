@@ -1,5 +1,8 @@
 //! A plug-in's process: no shell, a clean environment, a process group of its
 //! own that ends with it, and output that is read with bounds.
+//!
+//! The group ends with the conductor as well, however that ends: its leader is
+//! a [`Guard`], which waits for the end of a pipe that the conductor holds.
 
 use std::io;
 use std::path::Path;
@@ -16,6 +19,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::io::BufReader;
 use tokio::process::Child;
 use tokio::process::ChildStderr;
+use tokio::process::ChildStdin;
 use tokio::process::ChildStdout;
 use tokio::process::Command;
 use tokio::task::JoinHandle;
@@ -36,9 +40,50 @@ pub(super) struct Bounds {
     pub(super) total: usize,
 }
 
+/// Argument of the program that is a guard.
+const GUARD: &str = "step-guard";
+
+/// The leader of a plug-in's process group, which kills the group when its
+/// standard input ends: when this is dropped, and when the conductor dies.
+struct Guard {
+    _child: Child,
+    #[allow(dead_code, reason = "held: its end is what the guard waits for")]
+    alive: Option<ChildStdin>,
+    group: Pid,
+}
+
+impl Guard {
+    /// Starts `program step-guard`.
+    fn start(program: &Path) -> Result<Self, String> {
+        let failed = |problem: String| format!("cannot be started: its guard: {problem}");
+        let mut command = Command::new(program);
+        command
+            .arg(GUARD)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .kill_on_drop(true);
+        let mut child = command
+            .spawn()
+            .map_err(|error| failed(format!("{}: {error}", program.display())))?;
+        let group = child.id().and_then(|id| i32::try_from(id).ok());
+        let group = group.ok_or_else(|| failed("it ended at once".to_owned()))?;
+        Ok(Self {
+            alive: child.stdin.take(),
+            _child: child,
+            group: Pid::from_raw(group),
+        })
+    }
+}
+
 /// A running process. When this is dropped, its whole group is killed.
 pub(super) struct Running {
     child: Child,
+    #[allow(dead_code, reason = "held for as long as the group is to live")]
+    guard: Option<Guard>,
     group: Group,
     out: BufReader<ChildStdout>,
     errors: JoinHandle<Vec<u8>>,
@@ -89,13 +134,17 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Starts `PLUGIN verb` with `input` on its standard input.
+    /// Starts `PLUGIN verb` with `input` on its standard input, in the group of
+    /// a guard where there is a program for that.
     pub(super) async fn start(
         path: &Path,
         verb: &str,
         input: Option<Vec<u8>>,
         bounds: Bounds,
+        guard: Option<&Path>,
     ) -> Result<Self, String> {
+        // Before the plug-in: from its first moment on there is who ends it.
+        let guard = guard.map(Guard::start).transpose()?;
         let mut command = Command::new(path);
         command
             .arg(verb)
@@ -109,7 +158,7 @@ impl Running {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .process_group(0)
+            .process_group(guard.as_ref().map_or(0, |guard| guard.group.as_raw()))
             .kill_on_drop(true);
         let mut tries = 1;
         let mut child = loop {
@@ -124,7 +173,13 @@ impl Running {
                 Err(error) => return Err(format!("cannot be started: {error}")),
             }
         };
-        let group = child.id().and_then(|id| i32::try_from(id).ok());
+        let group = match &guard {
+            Some(guard) => Some(guard.group),
+            None => child
+                .id()
+                .and_then(|id| i32::try_from(id).ok())
+                .map(Pid::from_raw),
+        };
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(mut stdin), Some(out), Some(errors)) = pipes else {
             return Err("cannot be started: it has no pipes".to_owned());
@@ -137,7 +192,8 @@ impl Running {
         });
         Ok(Self {
             child,
-            group: Group(group.map(Pid::from_raw)),
+            guard,
+            group: Group(group),
             out: BufReader::new(out),
             errors: tokio::spawn(tail(errors)),
             input,
@@ -279,7 +335,9 @@ mod tests {
             "cat; echo; echo \"$1|$HOME|$CARGO_PKG_NAME|$PWD\"; echo bad >&2; exit 3",
         );
         let input = Some(b"{\"a\":1}".to_vec());
-        let mut running = Running::start(&path, "run", input, BOUNDS).await.unwrap();
+        let mut running = Running::start(&path, "run", input, BOUNDS, None)
+            .await
+            .unwrap();
         let got = lines(&mut running).await.unwrap();
         assert_eq!(got, ["{\"a\":1}", "run|||/"]);
         let failure = running.end().await.unwrap().failure().unwrap();
@@ -296,7 +354,9 @@ mod tests {
             &folder,
             "while :; do printf xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done",
         );
-        let mut running = Running::start(&path, "run", None, BOUNDS).await.unwrap();
+        let mut running = Running::start(&path, "run", None, BOUNDS, None)
+            .await
+            .unwrap();
         let problem = lines(&mut running).await.unwrap_err();
         assert!(
             problem.contains("more than 1000 bytes in a line"),
@@ -324,7 +384,9 @@ mod tests {
     async fn what_it_started_ends_with_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = script(&folder, "sleep 600 & echo $!");
-        let mut running = Running::start(&path, "run", None, BOUNDS).await.unwrap();
+        let mut running = Running::start(&path, "run", None, BOUNDS, None)
+            .await
+            .unwrap();
         // The sleeper holds the pipe, but not for longer than its parent lives.
         let got = lines(&mut running).await.unwrap();
         assert!(running.end().await.unwrap().failure().is_none());
@@ -335,12 +397,60 @@ mod tests {
     async fn a_dropped_process_is_killed_with_its_group() {
         let folder = tempfile::tempdir().unwrap();
         let path = script(&folder, "sleep 600 & echo $!; sleep 600");
-        let mut running = Running::start(&path, "run", None, BOUNDS).await.unwrap();
+        let mut running = Running::start(&path, "run", None, BOUNDS, None)
+            .await
+            .unwrap();
         let sleeper = running.line().await.unwrap().unwrap();
         let sleeper = String::from_utf8(sleeper).unwrap();
         assert!(runs(&sleeper));
         drop(running);
         ends(&sleeper).await;
+    }
+
+    /// A guard as `wrought step-guard` is one.
+    fn guard(folder: &tempfile::TempDir) -> PathBuf {
+        let path = folder.path().join("guard");
+        let text = "#!/bin/sh\n[ \"$1\" = step-guard ] || exit 64\ncat\nkill -9 -$$\n";
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        path
+    }
+
+    #[tokio::test]
+    async fn a_guard_ends_the_group_when_the_conductor_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let guard = guard(&folder);
+        let path = script(&folder, "sleep 600 & echo $!; sleep 600");
+        let mut running = Running::start(&path, "run", None, BOUNDS, Some(&guard))
+            .await
+            .unwrap();
+        let sleeper = running.line().await.unwrap().unwrap();
+        let sleeper = String::from_utf8(sleeper).unwrap();
+        assert!(runs(&sleeper));
+        // What the kernel does when the conductor's process ends.
+        let held = running.guard.as_mut().unwrap();
+        held.alive.take().unwrap();
+        ends(&sleeper).await;
+        // Nobody in this process has killed the group.
+        assert!(running.group.0.is_some());
+    }
+
+    #[tokio::test]
+    async fn a_guard_ends_with_its_plug_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let guard = guard(&folder);
+        let path = script(&folder, "echo well");
+        let mut running = Running::start(&path, "run", None, BOUNDS, Some(&guard))
+            .await
+            .unwrap();
+        let leader = running.guard.as_ref().unwrap().group.to_string();
+        assert!(runs(&leader));
+        assert_eq!(lines(&mut running).await.unwrap(), ["well"]);
+        assert!(running.end().await.unwrap().failure().is_none());
+        ends(&leader).await;
+        let gone = folder.path().join("none");
+        let problem = Running::start(&path, "run", None, BOUNDS, Some(&gone)).await;
+        assert!(problem.err().unwrap().contains("its guard"));
     }
 
     #[tokio::test]
@@ -349,7 +459,7 @@ mod tests {
         let path = folder.path().join("plugin");
         std::fs::write(&path, "\u{7f}no program").unwrap();
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
-        let problem = Running::start(&path, "run", None, BOUNDS)
+        let problem = Running::start(&path, "run", None, BOUNDS, None)
             .await
             .err()
             .unwrap();

@@ -1,5 +1,6 @@
 //! A step of a plug-in: `PLUGIN run`, one JSON object in, JSON lines out.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -153,7 +154,9 @@ async fn talk(
     plugin: &Plugin,
     input: Vec<u8>,
 ) -> Result<Result<Line, String>, Error> {
-    let started = Running::start(&plugin.path, "run", Some(input), BOUNDS).await;
+    let svc = Arc::clone(&task.svc);
+    let guard = svc.plugins.guard();
+    let started = Running::start(&plugin.path, "run", Some(input), BOUNDS, guard).await;
     let mut running = match started {
         Ok(running) => running,
         Err(problem) => return Ok(Err(problem)),

@@ -1,5 +1,7 @@
 //! What the boot listener gives away, and to whom.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::body::to_bytes;
 use axum::http::Request;
@@ -13,6 +15,7 @@ use wrought_wire::state::Verb;
 use super::rig::MAC;
 use super::rig::Rig;
 use crate::internal;
+use crate::periodic::run_now;
 use crate::task::Task;
 
 async fn get(rig: &Rig, path: &str) -> (StatusCode, String) {
@@ -88,4 +91,55 @@ async fn only_for_a_node_that_boots_the_ramdisk_and_only_for_a_while() {
     task.release().await;
     assert_eq!(get(&rig, &kernel).await.0, StatusCode::NOT_FOUND);
     assert!(get(&rig, &script).await.1.contains("sanboot"));
+}
+
+#[tokio::test]
+async fn a_machine_that_was_to_boot_from_an_earlier_life_is_started_anew() {
+    let check = "check_boot_servers";
+    let mut rig = Rig::with(
+        "redfish",
+        |_| {},
+        |node| {
+            node.interfaces
+                .insert("inspect".to_owned(), "agent".to_owned());
+        },
+    )
+    .await;
+    rig.ask(Verb::Manage).await;
+    rig.reaches(S::Manageable).await;
+    // Its firmware found nobody to boot from.
+    rig.machine.knobs(|knobs| knobs.dead = true);
+    rig.ask(Verb::Inspect).await;
+    let began = rig.reaches(S::InspectWait).await.inspection_started_at;
+    let starts = rig.machine.count("boots pxe");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    run_now(&rig.service, check).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(rig.machine.count("boots pxe"), starts, "its server lives");
+
+    rig.machine.crash_conductor().await;
+    rig.restart().await;
+    run_now(&rig.service, check).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(
+        rig.machine.count("boots pxe"),
+        starts,
+        "it gets time to call"
+    );
+    rig.until("another start", async || {
+        run_now(&rig.service, check).await;
+        rig.machine.count("boots pxe") == starts + 1
+    })
+    .await;
+    let node = rig.reaches(S::InspectWait).await;
+    assert_eq!(node.inspection_started_at, began, "the time-out runs on");
+    let told = rig.told().await;
+    assert!(
+        told.iter().any(|text| text.contains("another life")),
+        "{told:?}"
+    );
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    run_now(&rig.service, check).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(rig.machine.count("boots pxe"), starts + 1, "once");
 }

@@ -89,6 +89,7 @@ impl Fleet {
             renew: Duration::from_millis(300),
             agent_power_off: Duration::from_secs(5),
             boot_patience: Duration::from_millis(500),
+            restart_patience: Duration::from_millis(800),
             agent_gone: Duration::from_secs(20),
         };
         config

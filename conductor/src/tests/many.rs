@@ -8,6 +8,7 @@ use std::time::Duration;
 use uuid::Uuid;
 use wrought_rpc::Conductor;
 use wrought_rpc::Kind;
+use wrought_store::HistoryQuery;
 use wrought_store::lock::LockError;
 use wrought_wire::state::PowerTarget;
 use wrought_wire::state::ProvisionState as S;
@@ -16,6 +17,7 @@ use wrought_wire::state::Verb;
 use super::fleet::Fleet;
 use super::fleet::Pair;
 use super::fleet::until;
+use super::rig::Rig;
 use super::rig::request;
 use crate::Service;
 use crate::membership;
@@ -422,4 +424,71 @@ async fn a_machine_that_was_to_boot_from_the_dead_is_started_anew() {
     assert_eq!(node.last_error, None);
     let boots = pair.machine.count("boots pxe");
     assert_eq!(boots, 2, "once in vain, once anew");
+}
+
+/// The same where no list of steps waits: in an inspection and in a rescue.
+#[tokio::test]
+async fn inspections_and_rescues_that_were_to_boot_from_the_dead_begin_anew() {
+    for verb in [Verb::Inspect, Verb::Rescue] {
+        let fleet = Fleet::new().await;
+        let pair = pair_of(&fleet, &["c1", "c2"], "c1", 1).await;
+        let first = fleet.conductor("c1", &[&pair.machine]).await;
+        let second = fleet.conductor("c2", &[&pair.machine]).await;
+        see(&[&first, &second], 2).await;
+        pair.machine.meets(Some(Arc::clone(&first)));
+        let mut node = fleet.node(pair.uuid).await;
+        node.interfaces
+            .insert("inspect".to_owned(), "agent".to_owned());
+        node.interfaces
+            .insert("rescue".to_owned(), "agent".to_owned());
+        let fields = vec![
+            "inspect_interface".to_owned(),
+            "rescue_interface".to_owned(),
+        ];
+        first.update_node(node, fields, false).await.unwrap();
+        let mut asked = request(verb);
+        let waits = match verb {
+            Verb::Inspect => {
+                first
+                    .provision(pair.uuid, request(Verb::Manage))
+                    .await
+                    .unwrap();
+                fleet.reaches(&pair, S::Manageable).await;
+                S::InspectWait
+            }
+            _ => {
+                fleet.make_available(&first, &pair).await;
+                first
+                    .provision(pair.uuid, request(Verb::Active))
+                    .await
+                    .unwrap();
+                fleet.reaches(&pair, S::Active).await;
+                asked.rescue_password = Some(wrought_wire::secret::Secret::new("secret12"));
+                S::RescueWait
+            }
+        };
+        pair.machine.knobs(|knobs| knobs.dead = true);
+        first.provision(pair.uuid, asked).await.unwrap();
+        fleet.reaches(&pair, waits).await;
+        let before = pair.machine.count("boots pxe");
+        pair.machine.crash_conductor().await;
+        // From here on somebody would serve its ramdisk.
+        pair.machine.meets(Some(Arc::clone(&second)));
+        until("a start from the other conductor", async || {
+            pair.machine.count("boots pxe") == before + 1
+        })
+        .await;
+        let node = fleet.reaches(&pair, waits).await;
+        assert_eq!(node.conductor_affinity.as_deref(), Some("c2"));
+        assert_eq!(Rig::internal(&node, "wrought_boot")["host"], "c2");
+        let history = fleet
+            .store
+            .history(pair.uuid, &HistoryQuery::default())
+            .await;
+        let told = history
+            .unwrap()
+            .iter()
+            .any(|row| row.event.contains("which is gone"));
+        assert!(told);
+    }
 }

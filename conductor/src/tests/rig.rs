@@ -80,6 +80,7 @@ impl Rig {
             renew: Duration::from_millis(300),
             agent_power_off: Duration::from_secs(5),
             boot_patience: Duration::from_millis(500),
+            restart_patience: Duration::from_millis(800),
             agent_gone: Duration::from_millis(600),
         };
         settings(&mut config);
