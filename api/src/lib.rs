@@ -57,6 +57,7 @@ use std::time::Duration;
 
 pub use auth::Auth;
 pub use auth::AuthError;
+pub use metrics::metrics_of;
 pub use proxies::BadNetwork;
 pub use proxies::Network;
 pub use proxies::Proxies;

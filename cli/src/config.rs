@@ -71,6 +71,7 @@ struct File {
     tls: Option<Given>,
     ramdisk: Ramdisk,
     rpc: Rpc,
+    metrics: Metrics,
     drivers: wrought_conductor::config::Drivers,
     boot: wrought_conductor::config::Boot,
     conductor: wrought_conductor::config::Conductor,
@@ -122,6 +123,16 @@ impl Default for Rpc {
             timeout: 60,
         }
     }
+}
+
+/// The figures of a process that has a conductor, for who does not ask the API
+/// for them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Metrics {
+    /// A plain HTTP listener that has nothing but `/metrics`, and asks nobody
+    /// who they are; none: off.
+    pub(crate) listen: Option<SocketAddr>,
 }
 
 /// Who may use the API.
@@ -176,6 +187,7 @@ pub(crate) struct Settings {
     pub(crate) tls: Option<Given>,
     pub(crate) ramdisk: Ramdisk,
     pub(crate) rpc: Rpc,
+    pub(crate) metrics: Metrics,
     pub(crate) drivers: wrought_conductor::config::Drivers,
     pub(crate) boot: wrought_conductor::config::Boot,
     pub(crate) conductor: wrought_conductor::config::Conductor,
@@ -231,6 +243,7 @@ impl Settings {
             tls: file.tls,
             ramdisk: file.ramdisk,
             rpc,
+            metrics: file.metrics,
             drivers: file.drivers,
             boot,
             conductor: file.conductor,

@@ -11,6 +11,7 @@ mod node;
 mod port;
 mod private;
 mod serve;
+mod step_guard;
 mod table;
 
 use std::process::ExitCode;
@@ -55,6 +56,9 @@ enum Command {
     Node(Remote<node::Command>),
     /// Operate ports
     Port(Remote<port::Command>),
+    /// Ends a step plug-in when its conductor is gone; conductors start it
+    #[command(hide = true)]
+    StepGuard,
 }
 
 /// A command that speaks to a server.
@@ -98,6 +102,7 @@ fn run(command: Command) -> Outcome {
         Command::Port(remote) => {
             remote.run(async |command, client, json| port::run(command, &client, json).await)
         }
+        Command::StepGuard => step_guard::run(),
     }
 }
 

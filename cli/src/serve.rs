@@ -65,6 +65,7 @@ struct Sockets {
     front: Option<front::Sockets>,
     boot: Option<TcpListener>,
     rpc: Option<TcpListener>,
+    metrics: Option<TcpListener>,
 }
 
 impl Sockets {
@@ -73,6 +74,7 @@ impl Sockets {
             front: None,
             boot: None,
             rpc: None,
+            metrics: None,
         };
         if settings.form.has_api() {
             let api = bind(settings.listen).await?;
@@ -87,6 +89,9 @@ impl Sockets {
         }
         if settings.form == Form::Conductor {
             sockets.rpc = Some(bind(settings.rpc.listen).await?);
+        }
+        if let (Some(listen), true) = (settings.metrics.listen, settings.form.has_conductor()) {
+            sockets.metrics = Some(bind(listen).await?);
         }
         Ok(sockets)
     }
@@ -111,6 +116,9 @@ impl Sockets {
         }
         if let Some(boot) = &self.boot {
             settings.boot.listen = Some(boot.local_addr()?);
+        }
+        if let Some(metrics) = &self.metrics {
+            settings.metrics.listen = Some(metrics.local_addr()?);
         }
         if let Some(rpc) = &self.rpc {
             let listen = rpc.local_addr()?;
@@ -166,6 +174,10 @@ async fn serve(
             let tls = tls.or_exit(Kind::Internal)?;
             let router = wrought_rpc::server::router(Arc::clone(service) as Arc<dyn Conductor>);
             back.start(rpc, Some(Arc::new(tls)), router);
+        }
+        if let Some(metrics) = sockets.metrics {
+            let conductor = Arc::clone(service) as Arc<dyn Conductor>;
+            back.start(metrics, None, wrought_api::metrics_of(conductor));
         }
     }
     if let Some(sockets) = sockets.front {
@@ -307,6 +319,9 @@ fn conductor_config(settings: &Settings) -> Config {
     let mut config = Config::new(&settings.host, settings.own_dir());
     let ramdisk = settings.ramdisk.url.as_ref();
     config.public_endpoint = ramdisk.or(settings.public_endpoint.as_ref()).cloned();
+    config.alone = settings.form == Form::Serve;
+    // This very program, also when another one has taken its place on the disk.
+    config.step_guard = Some(PathBuf::from("/proc/self/exe"));
     config.rpc_url = match settings.form {
         Form::Conductor => settings.rpc.url.clone(),
         _ => None,
@@ -333,6 +348,9 @@ fn announce(settings: &Settings, identity: &Identity, password: Option<PathBuf>)
     if let (Some(listen), true) = (settings.boot.listen, form.has_conductor()) {
         println!("wrought: boot artefacts on http://{listen}");
     }
+    if let (Some(listen), true) = (settings.metrics.listen, form.has_conductor()) {
+        println!("wrought: metrics on http://{listen}/metrics");
+    }
     println!(
         "wrought: CA certificate {}",
         settings.ca_dir.join(ca::authority::CERT).display()
@@ -348,5 +366,24 @@ fn announce(settings: &Settings, identity: &Identity, password: Option<PathBuf>)
     if form.has_api() && settings.auth == AuthChoice::None && !settings.listen.ip().is_loopback() {
         let listen = settings.listen;
         tracing::warn!("no authentication: everybody who reaches {listen} controls the machines");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::conductor_config;
+    use crate::config::Form;
+    use crate::config::Settings;
+    use crate::config::options;
+
+    #[test]
+    fn only_a_server_in_one_process_has_all_nodes() {
+        let mut settings = Settings::load(Form::Serve, options::Serve::default()).unwrap();
+        let config = conductor_config(&settings);
+        assert!(config.alone && config.step_guard.is_some());
+        settings.form = Form::Conductor;
+        settings.rpc.url = Some("https://c1:8089".to_owned());
+        let config = conductor_config(&settings);
+        assert!(!config.alone && config.rpc_url.is_some());
     }
 }
