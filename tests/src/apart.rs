@@ -151,6 +151,18 @@ impl Apart {
         Api::new(&format!("https://{}", self.address), &ca, None)
     }
 
+    /// Where a conductor that has a listener for figures says that they are.
+    pub fn metrics(&self, host: &str) -> Result<String> {
+        let log = std::fs::read_to_string(self.work.join(format!("{host}.log")))?;
+        let told = log
+            .lines()
+            .rev()
+            .find_map(|line| line.strip_prefix("wrought: metrics on "));
+        Ok(told
+            .with_context(|| format!("{host} has no listener for figures"))?
+            .to_owned())
+    }
+
     /// The URL of the database.
     pub fn database(&self) -> &str {
         &self.database

@@ -109,6 +109,33 @@ impl Journal {
             .collect()
     }
 
+    /// The nodes that `host` has locked, each with the epoch of its lock. None
+    /// when the database does not answer just now.
+    pub async fn held_by(&mut self, host: &str) -> Result<Vec<(String, i64)>> {
+        let sql = "SELECT uuid, lock_epoch FROM nodes WHERE reservation = $1";
+        let asked = sqlx::query(sql).bind(host.to_owned());
+        match asked.fetch_all(self.db.get_mut()).await {
+            Ok(rows) => rows
+                .iter()
+                .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+                .collect(),
+            Err(error) => {
+                tracing::debug!(%error, "locks not read");
+                *self.db.get_mut() = connect(&self.url).await?;
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// The epoch of the node's last lock.
+    pub async fn epoch(&mut self, node: &str) -> Result<i64> {
+        let sql = "SELECT lock_epoch FROM nodes WHERE uuid = $1";
+        let row = sqlx::query(sql)
+            .bind(node.to_owned())
+            .fetch_one(self.db.get_mut());
+        Ok(row.await.context("reading a lock")?.try_get(0)?)
+    }
+
     /// Waits until the node has `wanted` rows after number `since`. It looks
     /// without a pause for `close` after the row before.
     pub async fn reach(

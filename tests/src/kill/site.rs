@@ -81,6 +81,12 @@ impl Program {
     pub fn log(&self) -> PathBuf {
         self.folder.join("log")
     }
+
+    /// How many of its lines have this text.
+    pub fn says(&self, text: &str) -> usize {
+        let log = std::fs::read_to_string(self.log()).unwrap_or_default();
+        log.lines().filter(|line| line.contains(text)).count()
+    }
 }
 
 /// An installation: one API, and conductors.
@@ -200,6 +206,22 @@ impl Site {
             api,
             ca: ca.join("ca.pem"),
         })
+    }
+
+    /// Adds lines to the `[conductor]` of all of it, before its start.
+    pub fn configure(&self, lines: &str) -> Result<()> {
+        for program in self.programs.iter().filter(|p| p.boots.is_some()) {
+            let path = program.folder.join("wrought.toml");
+            let mut text = std::fs::read_to_string(&path)?;
+            text.push_str(lines);
+            std::fs::write(&path, text)?;
+        }
+        Ok(())
+    }
+
+    /// Base URL of the API.
+    pub fn url(&self) -> &str {
+        &self.api
     }
 
     /// Starts all of it that does not run.

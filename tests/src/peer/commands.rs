@@ -61,14 +61,18 @@ struct Step {
 
 /// What a command gave.
 #[derive(Debug, Deserialize)]
-struct Output {
-    code: Value,
-    out: String,
-    err: String,
+pub struct Output {
+    /// Its exit code, 0 when all went well.
+    pub code: Value,
+    /// What it printed.
+    pub out: String,
+    /// What went wrong.
+    pub err: String,
 }
 
 /// The client's one process.
-struct Shell {
+#[derive(Debug)]
+pub struct Shell {
     _child: Child,
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
@@ -80,7 +84,11 @@ pub async fn run(paths: &Paths, subject: &Subject) -> Result<Vec<Found>> {
     std::fs::write(&file, CREATED)?;
     let mut words = Words::default();
     words.keep("file", &file.display().to_string());
-    let (mut shell, known) = Shell::start(paths, subject).await?;
+    let server = [
+        ("OS_AUTH_TYPE", "none".to_owned()),
+        ("OS_ENDPOINT", subject.client().base().to_owned()),
+    ];
+    let (mut shell, known) = Shell::start(paths, subject.work(), &server).await?;
     let steps = read(&folder(paths).join("commands"))?;
     let mut found = Vec::new();
     for command in untried(&known, &steps) {
@@ -196,15 +204,19 @@ impl Step {
 }
 
 impl Shell {
-    /// Starts the client; also the names of all its commands.
-    async fn start(paths: &Paths, subject: &Subject) -> Result<(Self, Vec<String>)> {
-        let program = subject.work().join("commands.py");
+    /// Starts the client with a server's variables of the environment; also the
+    /// names of all its commands.
+    pub async fn start(
+        paths: &Paths,
+        work: &Path,
+        server: &[(&str, String)],
+    ) -> Result<(Self, Vec<String>)> {
+        let program = work.join("commands.py");
         std::fs::write(&program, SHELL)?;
         let log = std::fs::File::create(paths.runs.join("openstack-commands.log"))?;
         let mut child = child::command(paths.tool("python")?)
             .arg(&program)
-            .env("OS_AUTH_TYPE", "none")
-            .env("OS_ENDPOINT", subject.client().base())
+            .envs(server.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
@@ -219,7 +231,8 @@ impl Shell {
         Ok((shell, known))
     }
 
-    async fn run(&mut self, argv: &[String]) -> Result<Output> {
+    /// Runs a command, given by the words after `openstack`.
+    pub async fn run(&mut self, argv: &[String]) -> Result<Output> {
         let mut line = serde_json::to_vec(argv)?;
         line.push(b'\n');
         self.input.write_all(&line).await?;
@@ -265,7 +278,7 @@ fn read(folder: &Path) -> Result<Vec<Step>> {
 }
 
 /// Words as a shell splits them, of which only single quotes are known.
-fn split(line: &str) -> Vec<String> {
+pub fn split(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
     let mut started = false;

@@ -19,6 +19,8 @@ use crate::paths::Paths;
 
 /// For a node to come from one state to the next.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// A listener for the figures of each conductor.
+const METRICS: &str = "[metrics]\nlisten = \"127.0.0.1:0\"\n";
 /// The most nodes that are made to have some on each conductor.
 const NODES: usize = 64;
 
@@ -31,9 +33,10 @@ pub(super) async fn lives(context: &mut Context) -> Result<()> {
         .prefix("apart-")
         .tempdir_in(&paths.runs)?;
     let binary = paths.binary("wrought")?;
-    let mut apart = Apart::start(&binary, work.path(), &["c1", "c2"], "").await?;
+    let mut apart = Apart::start(&binary, work.path(), &["c1", "c2"], METRICS).await?;
     let api = apart.api()?;
     registered(&api).await?;
+    measured(&apart).await?;
 
     let nodes = shared_out(&api).await?;
     context.account.say("nodes on both conductors");
@@ -97,6 +100,21 @@ pub(super) async fn lives(context: &mut Context) -> Result<()> {
     api.provision(first, "active", json!({})).await?;
     until(&api, first, "active").await?;
     apart.stop().await;
+    Ok(())
+}
+
+/// Each conductor gives its figures, and nothing else, where it was told to.
+async fn measured(apart: &Apart) -> Result<()> {
+    for host in ["c1", "c2"] {
+        let url = apart.metrics(host)?;
+        let figures = reqwest::get(&url).await?.error_for_status()?;
+        let text = figures.text().await?;
+        for name in ["wrought_workers", "wrought_fenced_writes_total"] {
+            ensure!(text.contains(&format!("\n{name} ")), "{host}: {text}");
+        }
+        let other = reqwest::get(url.replace("/metrics", "/v1/nodes")).await?;
+        ensure!(other.status() == 404, "{host}: {}", other.status());
+    }
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use super::Context;
 use crate::kill;
 use crate::kill::Plan;
 use crate::kill::flows::Flow;
+use crate::kill::journal::Journal;
 use crate::kill::site::Site;
 use crate::kill::storm::Fleet;
 use crate::kill::tour::Worker;
@@ -31,10 +32,16 @@ const SHARED_SITES: usize = 9;
 /// Nodes of the storm.
 const NODES: usize = 300;
 /// How long each machine of the storm writes.
-const WRITING: Duration = Duration::from_secs(30);
+const WRITING: Duration = Duration::from_secs(120);
+/// Locks that the conductor that is stopped holds at that moment, at least.
+const HELD: usize = 5;
+/// For that moment to come, and for the words of one that goes on.
+const MOMENT: Duration = Duration::from_secs(300);
 /// How long a conductor is stopped: past its lease, and past the time after
 /// which it counts as dead.
-const STOPPED: Duration = Duration::from_secs(75);
+const STOPPED: Duration = Duration::from_secs(45);
+/// What a conductor says when it writes under a lock that it has lost.
+const REFUSED: &str = "refused: ";
 /// How long the database cannot be reached.
 const CUT: Duration = Duration::from_secs(5);
 
@@ -64,14 +71,14 @@ pub(super) async fn matrix(context: &mut Context) -> Result<()> {
     judged(context, workers, &plan).await
 }
 
-/// One of two conductors killed at every other boundary of all flows; the other
-/// one takes over, when the dead one's lease has run out.
+/// One of two conductors killed at every boundary of all flows; the other one
+/// takes over, when the dead one's lease has run out.
 pub(super) async fn take_over(context: &mut Context) -> Result<()> {
     let plan = Plan {
         flows: Flow::ALL.to_vec(),
-        every: 2,
+        every: 1,
         parts: vec![0.0],
-        complete: false,
+        complete: true,
     };
     let (paths, work) = place()?;
     let postgres = Postgres::start(false).await?;
@@ -101,8 +108,8 @@ async fn judged(context: &Context, workers: Vec<Worker>, plan: &Plan) -> Result<
 }
 
 /// Three conductors deploy 300 nodes; one is killed, one is stopped past its
-/// lease and then goes on, the way to the database is cut, the database is
-/// started anew.
+/// leases and then goes on, the way to the database is cut, the database is
+/// started anew. The one that goes on tries to, and is refused.
 pub(super) async fn storm(context: &mut Context) -> Result<()> {
     let (paths, work) = place()?;
     let mut postgres = Postgres::start(false).await?;
@@ -110,6 +117,8 @@ pub(super) async fn storm(context: &mut Context) -> Result<()> {
     let proxy = Proxy::start(&postgres.socket_file()).await?;
     let by_proxy = Postgres::url_by("storm", proxy.address());
     let mut site = Site::split(&paths.binary("wrought")?, work.path(), &by_proxy, 3)?;
+    // All at the same time.
+    site.configure("max_concurrent_deploy = 0\n")?;
     site.start().await?;
     let api = site.api()?;
     let sim = Sim::start()?;
@@ -124,15 +133,31 @@ pub(super) async fn storm(context: &mut Context) -> Result<()> {
     let mut fleet = Fleet::muster(&sim, &api, NODES, &habits).await?;
     account.say(&format!("{NODES} nodes are available"));
     fleet.deploy(&direct).await?;
-    let census = fleet
-        .until("the first active nodes", |census| {
-            census.of("active") >= NODES / 30
-        })
-        .await?;
-    account.say(&format!("one is killed, one is stopped: {}", census.line()));
-    site.conductor("conductor-0")?.kill().await;
+    account.say(&format!("{NODES} deploys are asked for"));
+    let mut locks = Journal::open(&direct).await?;
+    let until = tokio::time::Instant::now() + MOMENT;
+    while locks.held_by("conductor-1").await?.len() < HELD {
+        ensure!(
+            tokio::time::Instant::now() < until,
+            "it never held {HELD} locks at a time"
+        );
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     site.conductor("conductor-1")?.signal(Signal::SIGSTOP);
     let stopped = tokio::time::Instant::now();
+    site.conductor("conductor-0")?.kill().await;
+    let held = locks.held_by("conductor-1").await?;
+    let census = fleet.census().await?;
+    account.say(&format!(
+        "one is stopped, with {} locks, one is killed: {}",
+        held.len(),
+        census.line()
+    ));
+    let flying = census.of("deploying") + census.of("wait call-back");
+    ensure!(
+        flying >= NODES * 9 / 10 && !held.is_empty(),
+        "too few nodes are in flight"
+    );
 
     account.say(&format!("the database cannot be reached for {CUT:?}"));
     proxy.cut();
@@ -142,19 +167,43 @@ pub(super) async fn storm(context: &mut Context) -> Result<()> {
     account.say("the database is started anew");
     postgres.restart().await?;
     tokio::time::sleep_until(stopped + STOPPED).await;
+    let mut passed = 0;
+    // The restart has cut this connection as well.
+    let mut locks = Journal::open(&direct).await?;
+    for (node, epoch) in &held {
+        passed += usize::from(locks.epoch(node).await? > *epoch);
+    }
     let census = fleet.census().await?;
-    account.say(&format!("the stopped one goes on: {}", census.line()));
+    account.say(&format!(
+        "the stopped one goes on; {passed} of its locks have passed to others: {}",
+        census.line()
+    ));
     ensure!(
         census.of("active") < NODES,
         "all was done before the stopped conductor went on"
     );
-    site.conductor("conductor-1")?.signal(Signal::SIGCONT);
+    ensure!(passed > 0, "nobody has taken any of its nodes over");
+    let waking = site.conductor("conductor-1")?;
+    let before = waking.says(REFUSED);
+    waking.signal(Signal::SIGCONT);
+    let until = tokio::time::Instant::now() + MOMENT;
+    while waking.says(REFUSED) == before {
+        ensure!(
+            tokio::time::Instant::now() < until,
+            "it never tried to write under a lock that it had lost"
+        );
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
     site.conductor("conductor-0")?.start().await?;
     let census = fleet
         .until("the end of all deploys", |census| {
             census.of("active") == NODES && census.reserved == 0
         })
         .await?;
+    let refused = site.conductor("conductor-1")?.says(REFUSED) - before;
+    account.say(&format!(
+        "{refused} writes of the one that went on were refused"
+    ));
     let faults = fleet.faults(&direct).await?;
     account.plain(&format!("{}: {}", census.line(), fleet.figures()));
     ensure!(

@@ -14,6 +14,7 @@ mod openstack;
 mod peers;
 mod real_agent;
 mod schemathesis;
+mod steps;
 mod sushy;
 
 use std::process::ExitCode;
@@ -172,6 +173,13 @@ pub const SCENARIOS: &[Scenario] = &[
         peers::program,
         5,
         "a program on the unmodified openstacksdk",
+        world = false
+    ),
+    scenario!(
+        "operators_steps",
+        steps::operators_own,
+        5,
+        "templates, runbooks, a plug-in, holds and aborts by the unmodified client",
         world = false
     ),
     scenario!(
