@@ -184,7 +184,11 @@ impl Site {
                 serving: None,
             })
         };
-        let config = format!("{}listen = \"{address}\"\nauth = \"none\"\n", common("api"));
+        // Who takes whom for dead must be the same for all.
+        let config = format!(
+            "{}listen = \"{address}\"\nauth = \"none\"\n[conductor]\n{QUICK_DEATH}",
+            common("api")
+        );
         let mut programs = vec![program("api", "api", address, "API on", config)?];
         for number in 0..conductors {
             let host = format!("conductor-{number}");
