@@ -12,6 +12,7 @@ use tracing::info;
 use tracing::warn;
 use wrought_wire::heartbeat::Heartbeat;
 use wrought_wire::lookup::LookupAnswer;
+use wrought_wire::lookup::LookupNode;
 use wrought_wire::secret::Secret;
 
 use crate::api::ApiError;
@@ -29,6 +30,7 @@ use crate::command::Runner;
 use crate::ext::rescue;
 use crate::logging::Ring;
 use crate::net;
+use crate::net::mac::Mac;
 use crate::net::source::NoSource;
 use crate::params::Params;
 use crate::server;
@@ -39,6 +41,8 @@ use crate::tls::TlsError;
 
 /// How long the last answer and heartbeat get before the end.
 const LAST_WORDS: Duration = Duration::from_millis(1500);
+/// How long the API may take to tell of the node again.
+const FRESH_LIMIT: Duration = Duration::from_secs(20);
 
 /// The agent cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -138,6 +142,8 @@ pub async fn run(config: Config) -> Result<Goal, RunError> {
     });
     agent.node.set_node(answer.node.clone());
     agent.node.set_config(answer.config.clone());
+    let ask = fresh_node(Arc::clone(&client), &addresses);
+    agent.node.set_source(ask);
 
     let mut registry = Registry::default();
     crate::ext::register(&mut registry, ring);
@@ -178,6 +184,30 @@ pub async fn run(config: Config) -> Result<Goal, RunError> {
         // The system around us would only start us again.
         Goal::Stay => std::future::pending().await,
         Goal::Reboot | Goal::PowerOff => Ok(goal),
+    }
+}
+
+/// Asks the API for this machine's node; for threads that may block.
+fn fresh_node(client: Arc<Client>, addresses: &[Mac]) -> impl Fn() -> Option<LookupNode> + use<> {
+    let addresses: Vec<String> = addresses.iter().map(Mac::to_string).collect();
+    let addresses = addresses.join(",");
+    let runtime = tokio::runtime::Handle::current();
+    move || {
+        let asking = tokio::time::timeout(FRESH_LIMIT, client.lookup(&addresses));
+        match runtime.block_on(asking) {
+            Ok(Ok(answer)) => Some(answer.node),
+            Ok(Err(error)) => {
+                warn!(
+                    "the node cannot be asked for, what is known is used: {}",
+                    CommandFailure::chain(&error)
+                );
+                None
+            }
+            Err(_) => {
+                warn!("the API does not tell of the node, what is known is used");
+                None
+            }
+        }
     }
 }
 

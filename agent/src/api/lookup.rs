@@ -98,7 +98,7 @@ impl Lookups<'_> {
         let mut last_conflict = 0;
         let mut longest = self.params.lookup_interval;
         loop {
-            let error = match self.ask(addresses).await {
+            let error = match self.client.lookup(addresses).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
@@ -125,23 +125,6 @@ impl Lookups<'_> {
         }
     }
 
-    async fn ask(&self, addresses: &str) -> Result<LookupAnswer, ApiError> {
-        let version = self.client.version(VERSION).await?;
-        let request = Request {
-            method: Method::GET,
-            path: "/v1/lookup",
-            query: &[("addresses", addresses)],
-            version,
-            body: None,
-        };
-        let body = self.client.send(&request).await?;
-        serde_json::from_slice(&body).map_err(|error| ApiError::Answer {
-            method: Method::GET,
-            url: format!("{}/v1/lookup", self.client.base_url()),
-            problem: error.to_string(),
-        })
-    }
-
     /// A token from before the boot stays; else the answer must hold one.
     fn choose_token(&self, answer: &LookupAnswer) -> Result<Secret, LookupError> {
         if let Some(token) = &self.params.agent_token {
@@ -161,6 +144,24 @@ impl Lookups<'_> {
 }
 
 impl Client {
+    /// Asks once which node has one of these addresses, a comma list.
+    pub(crate) async fn lookup(&self, addresses: &str) -> Result<LookupAnswer, ApiError> {
+        let version = self.version(VERSION).await?;
+        let request = Request {
+            method: Method::GET,
+            path: "/v1/lookup",
+            query: &[("addresses", addresses)],
+            version,
+            body: None,
+        };
+        let body = self.send(&request).await?;
+        serde_json::from_slice(&body).map_err(|error| ApiError::Answer {
+            method: Method::GET,
+            url: format!("{}/v1/lookup", self.base_url()),
+            problem: error.to_string(),
+        })
+    }
+
     /// Sends what was found about this machine to `path`. An answer from
     /// before microversion 1.84 is no lookup's: none.
     pub(crate) async fn continue_inspection(

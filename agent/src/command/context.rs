@@ -1,7 +1,9 @@
 //! What every command can see of the agent.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::OnceLock;
 use std::sync::PoisonError;
 use std::sync::RwLock;
 
@@ -24,6 +26,17 @@ pub const HARDWARE_MANAGER_VERSION: &str = "0.1";
 pub struct NodeCache {
     node: RwLock<Option<LookupNode>>,
     config: RwLock<Option<LookupConfig>>,
+    source: OnceLock<Source>,
+}
+
+/// Asks the API for the node as it is now; blocks, and gives nothing when
+/// there is no answer.
+struct Source(Box<dyn Fn() -> Option<LookupNode> + Send + Sync>);
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Source")
+    }
 }
 
 impl NodeCache {
@@ -33,6 +46,25 @@ impl NodeCache {
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// Where the node is asked for anew; the first one stays.
+    pub fn set_source(&self, ask: impl Fn() -> Option<LookupNode> + Send + Sync + 'static) {
+        self.source.get_or_init(|| Source(Box::new(ask)));
+    }
+
+    /// The node as the API has it now, where it can be asked and still means
+    /// the same node; else what is known. Blocks.
+    pub fn ask(&self) -> Option<LookupNode> {
+        let known = self.node();
+        let fresh = self.source.get().and_then(|source| (source.0)());
+        match (fresh, known) {
+            (Some(fresh), Some(known)) if fresh.uuid == known.uuid => {
+                self.set_node(fresh.clone());
+                Some(fresh)
+            }
+            (_, known) => known,
+        }
     }
 
     /// Replaces the node.
@@ -109,6 +141,58 @@ impl Context {
             agent,
             progress: ProgressSink::default(),
             cancel: CancelToken::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use wrought_wire::lookup::LookupNode;
+
+    use super::NodeCache;
+
+    fn node(uuid: &str, serial: &str) -> LookupNode {
+        serde_json::from_value(json!({
+            "uuid": uuid, "properties": {"root_device": {"serial": serial}},
+            "instance_info": {}, "driver_internal_info": {}, "links": [],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn hints_that_came_after_the_start_are_asked_for() {
+        const OURS: &str = "aaaaaaaa-0000-4000-8000-000000000001";
+        const OTHER: &str = "aaaaaaaa-0000-4000-8000-000000000002";
+        let cache = NodeCache::default();
+        assert!(cache.ask().is_none());
+        cache.set_node(node(OURS, "old"));
+        assert_eq!(
+            cache.ask().unwrap().properties["root_device"]["serial"],
+            "old"
+        );
+
+        let cache = NodeCache::default();
+        cache.set_node(node(OURS, "old"));
+        cache.set_source(|| Some(node(OURS, "new")));
+        assert_eq!(
+            cache.ask().unwrap().properties["root_device"]["serial"],
+            "new"
+        );
+        assert_eq!(
+            cache.node().unwrap().properties["root_device"]["serial"],
+            "new"
+        );
+
+        // An API that does not answer, or means another node, changes nothing.
+        for answer in [None, Some(node(OTHER, "new"))] {
+            let cache = NodeCache::default();
+            cache.set_node(node(OURS, "old"));
+            cache.set_source(move || answer.clone());
+            assert_eq!(
+                cache.ask().unwrap().properties["root_device"]["serial"],
+                "old"
+            );
         }
     }
 }

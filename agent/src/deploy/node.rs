@@ -46,7 +46,10 @@ impl NodeData {
                 }
             }
         }
-        let Some(node) = cache.node() else {
+        // Hints may have changed since the agent was started; a command that
+        // does not bring the node has it asked for.
+        let given = args.get("node").is_some_and(Value::is_object);
+        let Some(node) = (if given { cache.node() } else { cache.ask() }) else {
             return Ok(Self::default());
         };
         let known = || serde_json::to_value(&node).unwrap_or_default();

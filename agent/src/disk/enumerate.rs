@@ -10,12 +10,15 @@ use crate::disk::device::Disk;
 use crate::disk::device::Partition;
 use crate::disk::identity;
 use crate::disk::in_use::Uses;
+use crate::disk::links;
 use crate::disk::sysfs;
 
 /// Sysfs counts in these, whatever the sector size of the device.
 const SYSFS_SECTOR: u64 = 512;
 /// Kernel name prefixes that are never disks.
-const NEVER: [&str; 6] = ["ram", "zram", "fd", "sr", "mtdblock", "nbd"];
+const NEVER: [&str; 9] = [
+    "ram", "zram", "fd", "sr", "mtdblock", "nbd", "bcache", "drbd", "zd",
+];
 
 /// Where the kernel's views are; tests point it at trees of their own.
 #[derive(Debug, Clone)]
@@ -51,6 +54,10 @@ impl Enumerator {
             .into_iter()
             .filter_map(|name| self.disk(&name, &uses, &only))
             .collect();
+        if only.is_empty() {
+            let paths = self.multipath_members();
+            disks.retain(|disk| !paths.contains(&disk.name));
+        }
         for path in &only {
             if let Some(disk) = file_as_disk(path) {
                 disks.push(disk);
@@ -93,10 +100,22 @@ impl Enumerator {
             path,
             ..Disk::default()
         };
-        identity::fill(
-            &mut disk,
-            &fs::canonicalize(&link).unwrap_or_else(|_| link.clone()),
-        );
+        // A multipath device is the disk that its paths lead to.
+        let first = is_multipath(&link)
+            .then(|| sysfs::names(&link.join("slaves")))
+            .and_then(|slaves| slaves.into_iter().next());
+        let described = match first {
+            Some(slave) => self.sys.join("block").join(slave),
+            None => link.clone(),
+        };
+        identity::fill(&mut disk, &resolve(&described));
+        if is_multipath(&link) {
+            // The way is not one of them.
+            disk.by_path = None;
+            disk.links
+                .retain(|text| !text.starts_with("/dev/disk/by-path/"));
+        }
+        disk.links.extend(links::of_device(&link));
         self.fill_links(&mut disk);
         disk.in_use = uses.reason(name, &link).or_else(|| {
             disk.partitions.iter().find_map(|partition| {
@@ -107,27 +126,50 @@ impl Enumerator {
         Some(disk)
     }
 
-    /// Links that udev made, where there is a udev.
+    /// Links that udev made, where there is a udev. They win over those that
+    /// we have worked out.
     fn fill_links(&self, disk: &mut Disk) {
         let node = resolve(&disk.path);
         let root = self.dev.join("disk");
+        let mut found = Vec::new();
         for folder in ["by-path", "by-id"] {
             for name in sysfs::names(&root.join(folder)) {
                 let link = root.join(folder).join(&name);
                 if fs::canonicalize(&link).is_ok_and(|target| target == node) {
-                    let text = format!("/dev/disk/{folder}/{name}");
-                    if folder == "by-path" && disk.links.is_empty() {
-                        disk.by_path = Some(text.clone());
-                    }
-                    disk.links.push(text);
+                    found.push(format!("/dev/disk/{folder}/{name}"));
                 }
             }
         }
+        let path = found
+            .iter()
+            .rev()
+            .find(|link| link.starts_with("/dev/disk/by-path/"));
+        if let Some(path) = path.cloned() {
+            found.extend(disk.by_path.replace(path));
+        }
+        found.append(&mut disk.links);
+        found.dedup();
+        disk.links = found;
+    }
+
+    /// Names of the disks that are only paths to a multipath device, which
+    /// is listed itself: one disk must not be there twice.
+    fn multipath_members(&self) -> Vec<String> {
+        let block = self.sys.join("block");
+        sysfs::names(&block)
+            .into_iter()
+            .filter(|name| is_multipath(&block.join(name)))
+            .flat_map(|name| sysfs::names(&block.join(name).join("slaves")))
+            .collect()
     }
 }
 
 fn resolve(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn is_multipath(directory: &Path) -> bool {
+    sysfs::text(&directory.join("dm/uuid")).is_some_and(|uuid| uuid.starts_with("mpath-"))
 }
 
 fn is_disk(name: &str, directory: &Path) -> bool {

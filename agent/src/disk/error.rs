@@ -4,6 +4,8 @@ use std::io;
 use std::path::Path;
 use std::path::PathBuf;
 
+use crate::disk::drive::DriveError;
+
 /// A failed operation on a disk or on what the kernel says of disks.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -61,23 +63,51 @@ pub enum Error {
         /// What was found and where.
         found: String,
     },
-    /// Sampled verification found data that is not zero.
-    #[error("{} reads back data that is not zero at offset {offset} after it was overwritten", path.display())]
-    NotZero {
+    /// Sampled verification did not find what was written last.
+    #[error("{} does not read back at offset {offset} what it was overwritten with", path.display())]
+    NotOverwritten {
         /// The disk.
         path: PathBuf,
         /// Start of the sample, bytes.
         offset: u64,
     },
-    /// The drive refused a command of its own command set.
-    #[error("{} answered status {status:#x} to {command}", path.display())]
-    Nvme {
-        /// The namespace's device.
+    /// A pattern did not reach the medium.
+    #[error("{} does not keep what is written at offset {offset}; the drive may be failing", path.display())]
+    NotWritten {
+        /// The disk.
         path: PathBuf,
-        /// Name of the command.
-        command: &'static str,
-        /// NVMe status code with its type (NVMe base specification 2.0, §3.3.3.2.1).
-        status: u32,
+        /// Where, bytes.
+        offset: u64,
+    },
+    /// A pattern from before an erase was found after it.
+    #[error("{} still reads back at offset {offset} what was there before it erased itself", path.display())]
+    StillReadable {
+        /// The disk.
+        path: PathBuf,
+        /// Where, bytes.
+        offset: u64,
+    },
+    /// The disk cannot be written.
+    #[error("{} is read-only; take it out of the machine, list it in properties.skip_block_devices, or set driver_internal_info.agent_erase_skip_read_only", path.display())]
+    ReadOnly {
+        /// The disk.
+        path: PathBuf,
+    },
+    /// The drive cannot be worked with.
+    #[error("{}", path.display())]
+    Drive {
+        /// The disk.
+        path: PathBuf,
+        /// What it says.
+        source: DriveError,
+    },
+    /// The drive's own means did not erase it, and overwriting is not wanted.
+    #[error("{} was not erased: {causes}; set driver_internal_info.agent_continue_if_secure_erase_failed to overwrite it then", path.display())]
+    OwnEraseFailed {
+        /// The disk.
+        path: PathBuf,
+        /// All that went wrong.
+        causes: String,
     },
     /// The operation was told to stop.
     #[error("stopped while working on {}: the agent is shutting down", path.display())]

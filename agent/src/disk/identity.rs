@@ -3,15 +3,20 @@
 use std::path::Path;
 
 use crate::disk::device::Disk;
+use crate::disk::links;
 use crate::disk::sysfs;
 
 /// Fills in all names of the disk whose sysfs directory, links followed, is
 /// `directory` (`/sys/devices/…/block/sda`).
 pub(crate) fn fill(disk: &mut Disk, directory: &Path) {
     let device = directory.join("device");
-    disk.model = sysfs::text(&device.join("model"));
+    let ata = ata_names(&device);
+    disk.model = ata
+        .as_ref()
+        .and_then(|(model, _)| model.clone())
+        .or_else(|| sysfs::text(&device.join("model")));
     disk.vendor = sysfs::text(&device.join("vendor"));
-    disk.serials = serials(directory, &device);
+    disk.serials = serials(directory, &device, ata.and_then(|(_, serial)| serial));
     let wwid = sysfs::text(&directory.join("wwid")).or_else(|| sysfs::text(&device.join("wwid")));
     if let Some(wwid) = wwid {
         fill_wwn(disk, &wwid);
@@ -25,10 +30,31 @@ pub(crate) fn fill(disk: &mut Disk, directory: &Path) {
         .filter(|name| is_hctl(name));
     disk.hctl = address.map(str::to_owned);
     disk.transport = transport(&disk.name, directory);
-    disk.by_path = by_path(directory).map(|path| format!("/dev/disk/by-path/{path}"));
+    let paths = links::by_path(directory);
+    disk.by_path = paths.first().cloned();
+    disk.links.extend(paths.into_iter().skip(1));
+    disk.links.extend(links::by_id(disk, directory));
 }
 
-fn serials(directory: &Path, device: &Path) -> Vec<String> {
+/// Model and serial number of an ATA drive behind a SCSI translation, whose
+/// own fields for them are too short. SAT-4 §12.4.2: the page ends with the
+/// drive's IDENTIFY DEVICE data, from byte 60; ACS-4 table 45: serial number
+/// in words 10 to 19, model in 27 to 46, two characters a word, the first in
+/// the upper byte.
+fn ata_names(device: &Path) -> Option<(Option<String>, Option<String>)> {
+    let page = sysfs::bytes(&device.join("vpd_pg89"))?;
+    let words = page.get(60..60 + 512)?;
+    let text = |from: usize, to: usize| {
+        let mut bytes = words.get(2 * from..2 * to)?.to_vec();
+        for pair in bytes.chunks_exact_mut(2) {
+            pair.swap(0, 1);
+        }
+        sysfs::clean(&bytes)
+    };
+    Some((text(27, 47), text(10, 20)))
+}
+
+fn serials(directory: &Path, device: &Path, ata: Option<String>) -> Vec<String> {
     // SPC-4 §7.8.15, unit serial number page: four bytes of header.
     let page = sysfs::bytes(&device.join("vpd_pg80"));
     let unit = page
@@ -36,9 +62,11 @@ fn serials(directory: &Path, device: &Path) -> Vec<String> {
         .and_then(|page| page.get(4..))
         .and_then(sysfs::clean);
     let candidates = [
+        ata,
         sysfs::text(&device.join("serial")),
         sysfs::text(&directory.join("serial")),
         unit,
+        usb_serial(directory),
     ];
     let mut serials: Vec<String> = Vec::new();
     for serial in candidates.into_iter().flatten() {
@@ -47,6 +75,15 @@ fn serials(directory: &Path, device: &Path) -> Vec<String> {
         }
     }
     serials
+}
+
+/// The kernel asks no disk behind USB for its pages; the USB device has a
+/// number of its own.
+fn usb_serial(directory: &Path) -> Option<String> {
+    let device = directory
+        .ancestors()
+        .find(|folder| folder.join("idVendor").exists())?;
+    sysfs::text(&device.join("serial"))
 }
 
 /// `naa.` names become the `0x…` form that udev and Ironic show; 16 bytes
@@ -67,7 +104,7 @@ fn fill_wwn(disk: &mut Disk, wwid: &str) {
     }
 }
 
-fn is_hctl(name: &str) -> bool {
+pub(super) fn is_hctl(name: &str) -> bool {
     let mut parts = 0;
     let numeric = name.split(':').all(|part| {
         parts += 1;
@@ -76,7 +113,7 @@ fn is_hctl(name: &str) -> bool {
     numeric && parts == 4
 }
 
-fn components(directory: &Path) -> impl Iterator<Item = &str> {
+pub(super) fn components(directory: &Path) -> impl Iterator<Item = &str> {
     directory
         .components()
         .filter_map(|part| part.as_os_str().to_str())
@@ -110,117 +147,82 @@ fn transport(name: &str, directory: &Path) -> Option<String> {
 }
 
 /// The number after a prefix, when nothing else follows.
-fn numbered<'a>(part: &'a str, prefix: &str) -> Option<&'a str> {
+pub(super) fn numbered<'a>(part: &'a str, prefix: &str) -> Option<&'a str> {
     let number = part.strip_prefix(prefix)?;
     (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(number)
 }
 
-/// Works out the name that udev's `path_id` would give: the last PCI address
-/// and what lies below it.
-fn by_path(directory: &Path) -> Option<String> {
-    let parts: Vec<&str> = components(directory).collect();
-    let pci = parts.iter().rposition(|part| is_pci(part))?;
-    let below = &parts[pci + 1..];
-    let mut path = format!("pci-{}", parts[pci]);
-    if let Some(port) = below.iter().find_map(|part| numbered(part, "ata")) {
-        path.push_str(&format!("-ata-{port}"));
-        return Some(path);
-    }
-    if let Some(namespace) = below.last().and_then(|name| nvme_namespace(name)) {
-        path.push_str(&format!("-nvme-{namespace}"));
-        return Some(path);
-    }
-    if let Some(interface) = below.iter().rev().find(|part| is_usb_interface(part)) {
-        let (_, port) = interface.split_once('-')?;
-        path.push_str(&format!("-usb-0:{port}"));
-    }
-    if let Some(address) = below.iter().find(|part| is_hctl(part)) {
-        let (_, tail) = address.split_once(':')?;
-        path.push_str(&format!("-scsi-0:{tail}"));
-    }
-    Some(path)
-}
-
-/// `0000:00:1f.2`
-fn is_pci(part: &str) -> bool {
-    let Some((front, function)) = part.split_once('.') else {
-        return false;
-    };
-    let lengths: Vec<usize> = front.split(':').map(str::len).collect();
-    let hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    lengths.len() == 3
-        && lengths[0] >= 4
-        && lengths[1..] == [2, 2]
-        && function.len() == 1
-        && hex(function)
-        && front.split(':').all(hex)
-}
-
-/// `1-1:1.0`, a USB interface; hubs and devices have no colon.
-fn is_usb_interface(part: &str) -> bool {
-    part.contains('-')
-        && part.contains(':')
-        && part
-            .bytes()
-            .all(|byte| byte.is_ascii_digit() || b"-:.".contains(&byte))
-}
-
-fn nvme_namespace(name: &str) -> Option<&str> {
-    let (_, namespace) = name.strip_prefix("nvme")?.rsplit_once('n')?;
-    namespace
-        .bytes()
-        .all(|byte| byte.is_ascii_digit())
-        .then_some(namespace)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::by_path;
     use super::fill_wwn;
     use super::transport;
     use crate::disk::Disk;
     use std::path::Path;
 
     #[test]
-    fn paths_as_udev_makes_them() {
+    fn how_disks_are_attached() {
         let cases = [
             (
-                "/sys/devices/pci0000:00/0000:00:1f.2/ata3/host2/target2:0:0/2:0:0:0/block/sda",
-                "pci-0000:00:1f.2-ata-3",
+                "pci0000:00/0000:00:1f.2/ata3/host2/target2:0:0/2:0:0:0/block/sda",
                 "sata",
             ),
+            ("pci0000:00/0000:03:00.0/nvme/nvme0/nvme0n1", "nvme"),
+            ("pci0000:00/0000:00:05.0/virtio2/block/vda", "virtio"),
             (
-                "/sys/devices/pci0000:00/0000:00:02.0/0000:03:00.0/nvme/nvme0/nvme0n1",
-                "pci-0000:03:00.0-nvme-1",
-                "nvme",
-            ),
-            (
-                "/sys/devices/pci0000:00/0000:00:05.0/virtio2/block/vda",
-                "pci-0000:00:05.0",
-                "virtio",
-            ),
-            (
-                "/sys/devices/pci0000:00/0000:00:05.0/host0/target0:2:1/0:2:1:0/block/sdb",
-                "pci-0000:00:05.0-scsi-0:2:1:0",
+                "pci0000:00/0000:00:05.0/host0/target0:2:1/0:2:1:0/block/sdb",
                 "",
             ),
             (
-                "/sys/devices/pci0000:00/0000:00:14.0/usb1/1-4/1-4:1.0/host6/target6:0:0/6:0:0:0/block/sdc",
-                "pci-0000:00:14.0-usb-0:4:1.0-scsi-0:0:0:0",
+                "pci0000:00/0000:02:00.0/host0/port-0:0/end_device-0:0/target0:0:0/0:0:0:0/block/sdb",
+                "sas",
+            ),
+            (
+                "pci0000:00/0000:02:00.0/host1/rport-1:0-0/target1:0:0/1:0:0:0/block/sdb",
+                "fc",
+            ),
+            (
+                "platform/host3/session1/target3:0:0/3:0:0:0/block/sdb",
+                "iscsi",
+            ),
+            (
+                "pci0000:00/0000:00:14.0/usb1/1-4/1-4:1.0/host6/target6:0:0/6:0:0:0/block/sdc",
                 "usb",
             ),
+            (
+                "pci0000:00/0000:00:1a.0/mmc_host/mmc0/mmc0:0001/block/mmcblk0",
+                "mmc",
+            ),
         ];
-        for (directory, expected, kind) in cases {
-            let path = Path::new(directory);
-            assert_eq!(by_path(path).as_deref(), Some(expected), "{directory}");
+        for (directory, kind) in cases {
+            let path = Path::new("/sys/devices").join(directory);
             let name = path.file_name().unwrap().to_str().unwrap();
             assert_eq!(
-                transport(name, path).as_deref().unwrap_or(""),
+                transport(name, &path).as_deref().unwrap_or(""),
                 kind,
                 "{directory}"
             );
         }
-        assert_eq!(by_path(Path::new("/sys/devices/virtual/block/md127")), None);
+    }
+
+    #[test]
+    fn an_ata_drive_tells_its_whole_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let swapped = |text: &str, length: usize| {
+            let mut bytes = format!("{text:<length$}").into_bytes();
+            for pair in bytes.chunks_exact_mut(2) {
+                pair.swap(0, 1);
+            }
+            bytes
+        };
+        let mut page = vec![0; 60 + 512];
+        page[60 + 20..60 + 40].copy_from_slice(&swapped("S3Z8NB0K123456", 20));
+        page[60 + 54..60 + 94].copy_from_slice(&swapped("Samsung SSD 860 EVO 500GB", 40));
+        std::fs::write(folder.path().join("vpd_pg89"), page).unwrap();
+        let (model, serial) = super::ata_names(folder.path()).unwrap();
+        assert_eq!(model.as_deref(), Some("Samsung SSD 860 EVO 500GB"));
+        assert_eq!(serial.as_deref(), Some("S3Z8NB0K123456"));
+        std::fs::write(folder.path().join("vpd_pg89"), [0; 60]).unwrap();
+        assert_eq!(super::ata_names(folder.path()), None);
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod raw {
     nix::ioctl_read_bad!(blkpbszget, 0x127b, c_uint);
     nix::ioctl_none_bad!(blkrrpart, 0x125f);
     nix::ioctl_none_bad!(blkflsbuf, 0x1261);
+    nix::ioctl_write_ptr_bad!(blksecdiscard, 0x127d, [u64; 2]);
     nix::ioctl_write_ptr_bad!(blkzeroout, 0x127f, [u64; 2]);
     nix::ioctl_write_ptr_bad!(blkpg, 0x1269, super::BlkpgArg);
     nix::ioctl_read!(fs_getflags, b'f', 1, libc::c_long);
@@ -84,6 +85,14 @@ pub(crate) fn zero_out(fd: BorrowedFd<'_>, offset: u64, length: u64) -> io::Resu
     // SAFETY: BLKZEROOUT reads two u64 from an array that lives through the
     // call; it touches no memory of ours.
     done(unsafe { raw::blkzeroout(fd.as_raw_fd(), &raw const *&[offset, length]) })
+}
+
+/// Discards a range with all its copies. `EOPNOTSUPP` where the device has
+/// no such command, before the range is looked at.
+pub(crate) fn secure_discard(fd: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<()> {
+    // SAFETY: BLKSECDISCARD reads two u64 from an array that lives through
+    // the call; it touches no memory of ours.
+    done(unsafe { raw::blksecdiscard(fd.as_raw_fd(), &raw const *&[offset, length]) })
 }
 
 /// Makes the kernel read the partition table again. `EBUSY` while any

@@ -7,6 +7,7 @@
 
 mod block;
 mod device;
+mod drive;
 mod enumerate;
 pub mod erase;
 mod error;
@@ -14,6 +15,7 @@ pub mod hints;
 mod identity;
 mod in_use;
 pub(crate) mod ioctl;
+mod links;
 pub mod probe;
 mod select;
 pub(crate) mod sysfs;
@@ -25,6 +27,7 @@ pub use block::BlockFile;
 pub use device::Disk;
 pub use device::GIB;
 pub use device::Partition;
+pub use drive::DriveError;
 pub use enumerate::Enumerator;
 pub use error::Error;
 pub(crate) use in_use::Uses;

@@ -191,16 +191,17 @@ fn run(
             result = done.to_map();
             result.insert("step_result".to_owned(), Value::String(done.text()));
         }
-        Action::EraseMetadata | Action::EraseAll => {
+        Action::EraseMetadata | Action::EraseAll | Action::EraseExpress => {
             state.clear();
             let rules = node.disk_rules()?;
-            let options = EraseOptions::of_node(&node.driver_internal_info, context.cancel.flag());
-            let disks = take_down(context, node, &rules, &options)?;
+            let mut options =
+                EraseOptions::of_node(&node.driver_internal_info, context.cancel.flag());
+            let disks = take_down(context, node, &rules, &mut options)?;
             let progress = |progress| context.progress.set(progress);
-            let report = if action == Action::EraseAll {
-                erase::erase_all(&disks, &rules, &options, &progress)
-            } else {
-                erase::erase_metadata(&disks, &rules, &options, &progress)
+            let report = match action {
+                Action::EraseAll => erase::erase_all(&disks, &rules, &options, &progress),
+                Action::EraseExpress => erase::erase_express(&disks, &rules, &options, &progress),
+                _ => erase::erase_metadata(&disks, &rules, &options, &progress),
             };
             let report = report.map_err(|error| failure::erase(&error))?;
             result.insert("step_result".to_owned(), report.to_value());
@@ -241,28 +242,23 @@ fn run(
 }
 
 /// Takes down what is stacked on the disks, so that they can be emptied; gives
-/// those disks that are to be. Arrays of the node's own RAID stay: what lies on
-/// them is emptied through them, and their members are left alone.
+/// all disks. Arrays of the node's own RAID stay: what lies on them is emptied
+/// through them, and the options name their members, which are left alone, and
+/// those disks that something still stands on.
 fn take_down(
     context: &Context,
     node: &NodeData,
     rules: &DiskRules,
-    options: &EraseOptions,
+    options: &mut EraseOptions,
 ) -> Result<Vec<Disk>, CommandFailure> {
     raid::assemble(context, node)?;
     let enumerator = Enumerator::new(&context.agent.only_disk);
     let mut disks = enumerator.disks();
     disks.retain(|disk| !disk.is_virtual_media() && !rules.skips(disk));
-    let wipe = |path: &Path| erase::wipe_stacked(path, options.guard);
+    let guard = options.guard;
+    let wipe = |path: &Path| erase::wipe_stacked(path, guard);
     let done = storage::tear_down(&disks, &raid::own_volumes(node), &wipe);
-    for (path, reason) in &done.failures {
-        tracing::warn!("{}: {reason}", path.display());
-    }
-    let mut disks = enumerator.disks();
-    disks.retain(|disk| !done.kept.contains(&disk.path));
-    for path in &done.kept {
-        let path = path.display();
-        tracing::info!("{path} is left alone: it is part of an array that is kept");
-    }
-    Ok(disks)
+    options.kept = done.kept;
+    options.stuck = done.failures;
+    Ok(enumerator.disks())
 }

@@ -20,6 +20,7 @@ pub(super) enum Action {
     WriteImage,
     EraseMetadata,
     EraseAll,
+    EraseExpress,
     BurnIn(Test),
     RaidCreate,
     RaidDelete,
@@ -64,7 +65,7 @@ const fn raid(
 }
 
 /// All of them.
-pub(super) const OFFERS: [Offer; 10] = [
+pub(super) const OFFERS: [Offer; 11] = [
     Offer {
         interface: "deploy",
         name: "erase_devices",
@@ -79,6 +80,14 @@ pub(super) const OFFERS: [Offer; 10] = [
         action: Action::EraseMetadata,
         clean: Some(99),
         deploy: Some(0),
+        service: None,
+    },
+    Offer {
+        interface: "deploy",
+        name: "erase_devices_express",
+        action: Action::EraseExpress,
+        clean: Some(0),
+        deploy: None,
         service: None,
     },
     Offer {
@@ -162,9 +171,11 @@ impl Offer {
                     false,
                 ),
             })),
-            Action::EraseMetadata | Action::EraseAll | Action::BurnIn(_) | Action::RaidDelete => {
-                None
-            }
+            Action::EraseMetadata
+            | Action::EraseAll
+            | Action::EraseExpress
+            | Action::BurnIn(_)
+            | Action::RaidDelete => None,
         }
     }
 }

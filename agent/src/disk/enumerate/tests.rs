@@ -88,8 +88,37 @@ fn machine() -> (tempfile::TempDir, Enumerator) {
     device(
         root.path(),
         "virtual/block/dm-1",
-        &[("size", "1"), ("dm/uuid", "mpath-360\n")],
+        &[
+            ("size", "1"),
+            ("dm/uuid", "mpath-360\n"),
+            ("dm/name", "mpatha\n"),
+            ("slaves/sdx/x", ""),
+            ("slaves/sdy/x", ""),
+        ],
     );
+    for (name, target) in [("sdx", 1), ("sdy", 2)] {
+        device(
+            root.path(),
+            &format!(
+                "pci0000:00/0000:05:00.0/host9/target9:0:{target}/9:0:{target}:0/block/{name}"
+            ),
+            &[
+                ("size", "1"),
+                ("device/model", "LUN\n"),
+                ("device/wwid", "naa.60a98000572d44\n"),
+                ("diskseq", "7\n"),
+            ],
+        );
+    }
+    let stick = "pci0000:00/0000:00:14.0/usb1/1-4";
+    device(
+        root.path(),
+        &format!("{stick}/1-4:1.0/host6/target6:0:0/6:0:0:0/block/sdz"),
+        &[("size", "100"), ("removable", "1\n")],
+    );
+    let stick = root.path().join("sys/devices").join(stick);
+    fs::write(stick.join("idVendor"), "46f4\n").unwrap();
+    fs::write(stick.join("serial"), "0123-stick\n").unwrap();
     let dev = root.path().join("dev");
     fs::create_dir_all(dev.join("disk/by-path")).unwrap();
     for name in ["sda", "vda", "loop0"] {
@@ -121,7 +150,15 @@ fn lists_disks_and_nothing_else() {
     let (_root, enumerator) = machine();
     let disks = enumerator.disks();
     let names: Vec<&str> = disks.iter().map(|disk| disk.name.as_str()).collect();
-    assert_eq!(names, ["dm-1", "md127", "nvme0n1", "sda", "vda"]);
+    assert_eq!(names, ["dm-1", "md127", "nvme0n1", "sda", "sdz", "vda"]);
+
+    // The paths are not there beside the device that they lead to.
+    let multipath = &disks[0];
+    assert_eq!(multipath.model.as_deref(), Some("LUN"));
+    assert_eq!(multipath.wwn.as_deref(), Some("0x60a98000572d44"));
+    assert_eq!(multipath.by_path, None);
+    let name = crate::disk::hints::parse(&serde_json::json!({"name": "/dev/mapper/mpatha"}));
+    assert!(name.unwrap().matches(multipath));
 
     let sda = &disks[3];
     assert_eq!(sda.size, 1_953_525_168 * 512);
@@ -150,10 +187,44 @@ fn lists_disks_and_nothing_else() {
     );
     assert_eq!(nvme.in_use, None);
 
-    let vda = &disks[4];
+    let stick = &disks[4];
+    assert_eq!(stick.serial(), Some("0123-stick"));
+    assert!(stick.is_virtual_media());
+
+    let vda = &disks[5];
     assert!(vda.read_only);
     assert_eq!(vda.serial(), Some("disk-1"));
     assert_eq!(vda.transport.as_deref(), Some("virtio"));
+}
+
+#[test]
+fn every_name_below_dev_disk_is_a_hint_without_udev() {
+    let (_root, enumerator) = machine();
+    let disks = enumerator.disks();
+    for (name, disk) in [
+        ("by-path/pci-0000:00:1f.2-ata-1.0", "sda"),
+        ("by-path/pci-0000:00:1f.2-ata-1", "sda"),
+        ("by-id/ata-ST1000NX0443_W470ABCD", "sda"),
+        ("by-id/wwn-0x5000c5009d1f2a3b", "sda"),
+        ("by-id/scsi-35000c5009d1f2a3b", "sda"),
+        ("by-path/pci-0000:01:00.0-nvme-1", "nvme0n1"),
+        ("by-id/nvme-eui.0025385b71b0a1c2", "nvme0n1"),
+        ("by-id/nvme-SAMSUNG_MZQL2_S64ENE0R", "nvme0n1"),
+        ("by-path/pci-0000:00:05.0", "vda"),
+        ("by-path/virtio-pci-0000:00:05.0", "vda"),
+        ("by-id/virtio-disk-1", "vda"),
+        ("by-id/dm-name-mpatha", "dm-1"),
+        ("by-id/dm-uuid-mpath-360", "dm-1"),
+    ] {
+        let hint = serde_json::json!({"name": format!("/dev/disk/{name}")});
+        let hints = crate::disk::hints::parse(&hint).unwrap();
+        let found: Vec<&str> = disks
+            .iter()
+            .filter(|disk| hints.matches(*disk))
+            .map(|disk| disk.name.as_str())
+            .collect();
+        assert_eq!(found, [disk], "{name}");
+    }
 }
 
 #[test]

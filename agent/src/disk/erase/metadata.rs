@@ -1,5 +1,6 @@
 //! Taking off a disk what makes it look used.
 
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -7,7 +8,6 @@ use crate::disk::block::Access;
 use crate::disk::block::BlockFile;
 use crate::disk::device::Disk;
 use crate::disk::erase::guard;
-use crate::disk::erase::report::Method;
 use crate::disk::error::Error;
 use crate::disk::probe;
 use crate::disk::probe::Region;
@@ -24,26 +24,42 @@ const READY_PAUSE: Duration = Duration::from_secs(2);
 
 /// Wipes a disk: what is in its partitions first, then the disk. Probes
 /// again from the medium, and fails when anything is still to be seen.
-pub(super) fn wipe(disk: &Disk, guard: bool) -> Result<Method, Error> {
+/// `guard`: refuse a disk that other machines may share.
+pub fn wipe_disk(disk: &Disk, guard: bool) -> Result<(), Error> {
     let file = BlockFile::open(&disk.path, Access::Exclusive)?;
-    wait_ready(&file)?;
+    wipe_open(&file, disk, guard)
+}
+
+/// The same for any block device, such as a RAID array or a logical volume,
+/// before it is stopped.
+pub fn wipe_stacked(path: &Path, guard: bool) -> Result<(), Error> {
+    let disk = Disk {
+        path: path.to_owned(),
+        ..Disk::default()
+    };
+    wipe_disk(&disk, guard)
+}
+
+/// The same for a disk that is claimed already.
+pub(super) fn wipe_open(file: &BlockFile, disk: &Disk, guard: bool) -> Result<(), Error> {
+    wait_ready(file)?;
     // A damaged table is wiped like any other.
-    let table = Table::read(&file).ok().flatten();
-    let regions = regions(&file, disk, table.as_ref());
+    let table = Table::read(file).ok().flatten();
+    let regions = regions(file, disk, table.as_ref());
     if guard {
-        guard::check(&file, table.as_ref(), &regions)?;
+        guard::check(file, table.as_ref(), &regions)?;
     }
+    wipe_moved_backup(file)?;
     for _ in 0..PASSES {
         for region in &regions {
             for signature in region.signatures()? {
-                zero_around(&file, &signature)?;
+                zero_around(file, &signature)?;
             }
             zero_ends(region)?;
         }
         file.drop_cache()?;
         if left_over(&regions)?.is_empty() {
-            file.reread_table()?;
-            return Ok(Method::Metadata);
+            return file.reread_table();
         }
     }
     let found = probe::listing(&left_over(&regions)?);
@@ -83,6 +99,31 @@ fn regions<'a>(file: &'a BlockFile, disk: &Disk, table: Option<&Table>) -> Vec<R
         .collect();
     regions.push(Region::whole(file));
     regions
+}
+
+/// A GPT's backup stands where the disk ended when the table was made; on a
+/// disk that has grown since, that is inside of it.
+fn wipe_moved_backup(file: &BlockFile) -> Result<(), Error> {
+    let sector = u64::from(file.logical_sector());
+    let length = usize::try_from(sector).unwrap_or(512);
+    let header = |lba: u64| {
+        let offset = lba.checked_mul(sector)?;
+        let bytes = file.read_some(offset, length).ok()?;
+        // UEFI 2.10 table 5.5: signature, MyLBA at 24, AlternateLBA at 32.
+        let number = |at: usize| {
+            let bytes = bytes.get(at..at + 8)?.try_into().ok()?;
+            Some(u64::from_le_bytes(bytes))
+        };
+        (bytes.starts_with(b"EFI PART") && number(24) == Some(lba)).then(|| number(32))?
+    };
+    let Some(backup) = header(1) else {
+        return Ok(());
+    };
+    // Only what is a header itself and points back: nobody's data.
+    if backup > 1 && header(backup) == Some(1) {
+        file.zero(backup * sector, sector)?;
+    }
+    Ok(())
 }
 
 fn wait_ready(file: &BlockFile) -> Result<(), Error> {

@@ -11,32 +11,40 @@ use std::time::Instant;
 
 use wrought_wire::progress::Progress;
 
-use crate::disk::device::Disk;
 use crate::disk::erase::OnProgress;
-use crate::disk::erase::report::Method;
+use crate::disk::erase::report::Done;
 use crate::disk::error::Error;
 
-type Outcome = (Result<Method, Error>, Duration);
+/// What became of one disk, and how long it took.
+pub(super) type Outcome = (Result<Done, Error>, Duration);
 
-/// Runs `work` on each disk, at most `concurrency` at a time; outcomes in
-/// the order of the disks.
-pub(super) fn run(
-    disks: &[&Disk],
+/// Runs `work` on each item, at most `concurrency` at a time; outcomes in
+/// the order of the items.
+pub(super) fn run<T: Send>(
+    items: Vec<T>,
     concurrency: usize,
-    work: impl Fn(&Disk) -> Result<Method, Error> + Sync,
+    work: impl Fn(T) -> Result<Done, Error> + Sync,
 ) -> Vec<Outcome> {
     let next = AtomicUsize::new(0);
-    let outcomes: Mutex<Vec<Option<Outcome>>> = Mutex::new(disks.iter().map(|_| None).collect());
+    let outcomes: Mutex<Vec<Option<Outcome>>> = Mutex::new(items.iter().map(|_| None).collect());
+    let items: Vec<Mutex<Option<T>>> = items
+        .into_iter()
+        .map(|item| Mutex::new(Some(item)))
+        .collect();
     thread::scope(|scope| {
-        for _ in 0..concurrency.clamp(1, disks.len().max(1)) {
+        for _ in 0..concurrency.clamp(1, items.len().max(1)) {
             scope.spawn(|| {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(disk) = disks.get(index) else {
+                    let Some(item) = items.get(index) else {
+                        return;
+                    };
+                    let item = item.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    let Some(item) = item else {
                         return;
                     };
                     let start = Instant::now();
-                    let outcome = (work(disk), start.elapsed());
+                    let outcome = (work(item), start.elapsed());
                     let mut outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
                     outcomes[index] = Some(outcome);
                 }
@@ -111,8 +119,17 @@ impl<'a> Bytes<'a> {
         bytes
     }
 
-    /// Counts bytes of a disk that need no more work.
-    pub(super) fn add(&self, bytes: u64) {
+    /// The part of one disk.
+    pub(super) fn share(&'a self, size: u64) -> Share<'a> {
+        Share {
+            bytes: self,
+            size,
+            given: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts bytes that need no more work.
+    fn add(&self, bytes: u64) {
         let done = self.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let millis = u64::try_from(self.start.elapsed().as_millis())
             .unwrap_or(u64::MAX)
@@ -127,5 +144,30 @@ impl<'a> Bytes<'a> {
             percent: percent(done, self.total),
             eta: self.total.saturating_sub(done).checked_div(rate),
         });
+    }
+}
+
+/// How far one disk is, as its part of all bytes. It never goes back, even
+/// when one means fails and the next begins anew.
+pub(super) struct Share<'a> {
+    bytes: &'a Bytes<'a>,
+    size: u64,
+    given: AtomicU64,
+}
+
+impl Share<'_> {
+    /// So many parts of so many are done.
+    pub(super) fn set(&self, done: u128, of: u128) {
+        let bytes = u128::from(self.size) * done.min(of) / of.max(1);
+        let bytes = u64::try_from(bytes).unwrap_or(self.size);
+        let before = self.given.fetch_max(bytes, Ordering::Relaxed);
+        if bytes > before {
+            self.bytes.add(bytes - before);
+        }
+    }
+
+    /// Nothing is left to do with this disk.
+    pub(super) fn finish(&self) {
+        self.set(1, 1);
     }
 }

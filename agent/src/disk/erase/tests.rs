@@ -9,12 +9,24 @@ use std::sync::Mutex;
 use serde_json::json;
 use wrought_wire::progress::Progress;
 
+use super::EraseError;
 use super::EraseOptions;
+use super::EraseReport;
+use super::Level;
 use super::Method;
 use super::erase_all;
 use super::erase_metadata;
+use super::options::Drives;
 use crate::disk::Disk;
 use crate::disk::DiskRules;
+use crate::disk::drive::Passthrough;
+
+mod ata;
+mod express;
+mod nvme;
+mod overwrite;
+mod plain;
+mod scsi;
 
 const MIB: u64 = 1 << 20;
 
@@ -63,6 +75,47 @@ fn wipefs(path: &Path) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// A disk full of something, and nothing that a probe knows.
+fn full_disk(folder: &Path, name: &str) -> Disk {
+    let path = folder.join(name);
+    std::fs::write(&path, b"tenant".repeat(1 << 18)).unwrap();
+    Disk {
+        name: name.into(),
+        size: std::fs::metadata(&path).unwrap().len(),
+        path,
+        logical_sector: 512,
+        ..Disk::default()
+    }
+}
+
+/// Whether the old content is still to be seen anywhere.
+fn holds_data(disk: &Disk) -> bool {
+    let content = std::fs::read(&disk.path).unwrap();
+    content.windows(6).any(|window| window == b"tenant")
+}
+
+/// Options with a made-up drive behind every disk.
+fn with_drive<D>(drive: &'static D) -> EraseOptions
+where
+    &'static D: Passthrough,
+    D: Sync,
+{
+    EraseOptions {
+        drives: Drives(std::sync::Arc::new(move |_| Box::new(drive))),
+        ..EraseOptions::default()
+    }
+}
+
+/// Erases one disk with a full erase.
+fn erase_one(disk: &Disk, options: &EraseOptions) -> Result<EraseReport, EraseError> {
+    erase_all(
+        std::slice::from_ref(disk),
+        &DiskRules::default(),
+        options,
+        &quiet,
+    )
+}
+
 #[test]
 fn metadata_goes_data_stays() {
     let folder = tempfile::tempdir().unwrap();
@@ -107,7 +160,12 @@ fn everything_goes_and_progress_counts_to_the_end() {
         &progress,
     )
     .unwrap();
-    assert_eq!(report.disks[0].method, Method::Zeroes);
+    let zeroes = Method::Overwritten {
+        random: 0,
+        zeroes: true,
+    };
+    assert_eq!(report.disks[0].method, zeroes);
+    assert_eq!(zeroes.level(), Level::Overwrite);
     assert!(
         std::fs::read(&disks[0].path)
             .unwrap()
@@ -148,8 +206,30 @@ fn one_failure_does_not_stop_the_others() {
         text.contains("look at /nosuch/disk: No such file"),
         "{text}"
     );
+    assert!(text.contains("done with the others: "), "{text}");
+    assert!(text.ends_with("/g (metadata wiped)"), "{text}");
     assert_eq!(wipefs(&disks[2].path), "");
     assert_ne!(wipefs(&disks[1].path), "");
+}
+
+#[test]
+fn a_backup_table_inside_of_a_grown_disk_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut disk = used_disk(folder.path(), "a");
+    let file = File::options().write(true).open(&disk.path).unwrap();
+    file.set_len(128 * MIB).unwrap();
+    disk.size = 128 * MIB;
+    super::wipe_disk(&disk, true).unwrap();
+    let content = std::fs::read(&disk.path).unwrap();
+    assert!(!content.windows(8).any(|window| window == b"EFI PART"));
+}
+
+#[test]
+fn a_stacked_device_is_wiped_by_its_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = used_disk(folder.path(), "md0");
+    super::wipe_stacked(&disk.path, true).unwrap();
+    assert_eq!(wipefs(&disk.path), "");
 }
 
 #[test]
@@ -176,6 +256,32 @@ fn read_only_and_skipped_disks() {
         report.disks[0].method,
         Method::Skipped("listed in skip_block_devices")
     );
+}
+
+#[test]
+fn members_of_kept_arrays_and_what_stays_stacked() {
+    let folder = tempfile::tempdir().unwrap();
+    let disks = [used_disk(folder.path(), "a"), used_disk(folder.path(), "b")];
+    let reason = "held by md7: no answer".to_owned();
+    let options = EraseOptions {
+        kept: vec![disks[0].path.clone()],
+        stuck: vec![(disks[1].path.clone(), reason)],
+        ..EraseOptions::default()
+    };
+    let rules = DiskRules::default();
+    for erase in [erase_metadata, erase_all, super::erase_express] {
+        let error = erase(&disks, &rules, &options, &quiet).unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains("/b is in use: held by md7: no answer"),
+            "{text}"
+        );
+        assert_eq!(
+            error.done.disks[0].method,
+            Method::Skipped("part of an array that is kept")
+        );
+    }
+    assert_ne!(wipefs(&disks[0].path), "");
 }
 
 #[test]

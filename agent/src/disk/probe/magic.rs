@@ -71,11 +71,41 @@ pub(super) const MAGICS: &[Magic] = &[
     start("ntfs", 3, b"NTFS    "),
     start("f2fs", 0x400, b"\x10\x20\xf5\xf2"),
     start("squashfs", 0, b"hsqs"),
+    start("cramfs", 0, b"\x45\x3d\xcd\x28"),
+    start("romfs", 0, b"-rom1fs-"),
+    start("erofs", 0x400, b"\xe2\xe1\xf5\xe0"),
+    start("jfs", 0x8000, b"JFS1"),
+    // Versions 3.5, 3.6 and with a journal elsewhere; the oldest at 8 KiB.
+    start("reiserfs", 0x1_0034, b"ReIsErFs"),
+    start("reiserfs", 0x1_0034, b"ReIsEr2Fs"),
+    start("reiserfs", 0x1_0034, b"ReIsEr3Fs"),
+    start("reiserfs", 0x2034, b"ReIsErFs"),
+    start("hfsplus", 0x400, b"H+\0\x04"),
+    start("hfsplus", 0x400, b"HX\0\x05"),
+    start("apfs", 0x20, b"NXSB"),
+    // Blocks of 512 bytes to 4 KiB: the superblock is block 2.
+    start("ocfs2", 0x400, b"OCFSV2"),
+    start("ocfs2", 0x800, b"OCFSV2"),
+    start("ocfs2", 0x1000, b"OCFSV2"),
+    start("ocfs2", 0x2000, b"OCFSV2"),
+    start("oracleasm", 0x20, b"ORCLDISK"),
+    // ECMA-167 §2/9: the volume recognition sequence.
+    start("udf", 0x8001, b"BEA01"),
+    start("udf", 0x8801, b"NSR02"),
+    start("udf", 0x8801, b"NSR03"),
+    start("BitLocker", 3, b"-FVE-FS-"),
+    start("stratis", 0x204, b"!Stra0tis\x86\xff\x02^\x41rh"),
+    start("vdo", 0, b"dmvdo001"),
     start("iso9660", 0x8001, b"CD001"),
     start(
         "bcache",
         0x1018,
         b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81",
+    ),
+    start(
+        "bcachefs",
+        0x1018,
+        b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef",
     ),
     start("ceph_bluestore", 0, b"bluestore block device"),
     // The swap signature ends its page, and pages have several sizes.
@@ -85,6 +115,11 @@ pub(super) const MAGICS: &[Magic] = &[
     start("swap", 0x7ff6, SWAP2),
     start("swap", 0xfff6, SWAP2),
     start("swap", 0xff6, SWAP1),
+    // A machine that sleeps has its memory there.
+    start("swsuspend", 0xff6, b"S1SUSPEND"),
+    start("swsuspend", 0xff6, b"S2SUSPEND"),
+    start("swsuspend", 0xff6, b"ULSUSPEND"),
+    start("swsuspend", 0xff6, b"LINHIB0001"),
     start("crypto_LUKS", 0, b"LUKS\xba\xbe"),
     // LUKS2 on-disk format §2.1: places of the second header.
     start("crypto_LUKS", 0x4000, LUKS2_SECOND),

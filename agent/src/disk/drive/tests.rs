@@ -1,0 +1,3 @@
+//! Drives for tests.
+
+pub(crate) mod double;
