@@ -7,9 +7,11 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
+mod erase;
 mod pace;
 mod priorities;
 
+pub use erase::Erase;
 pub use pace::Pace;
 pub use priorities::Priorities;
 
@@ -271,6 +273,8 @@ pub struct Conductor {
     pub record_step_flows_in_history: bool,
     /// Inspection.
     pub inspection: Inspection,
+    /// How disks are erased.
+    pub erase: Erase,
 }
 
 impl Default for Conductor {
@@ -339,6 +343,7 @@ impl Default for Conductor {
             step_plugins_dir: PathBuf::from("/etc/wrought/steps.d"),
             record_step_flows_in_history: true,
             inspection: Inspection::default(),
+            erase: Erase::default(),
         }
     }
 }

@@ -178,7 +178,9 @@ async fn common(task: &Task) -> Result<Map<String, Value>, Error> {
         .await
         .map_err(store("list ports"))?;
     let mut params = Map::new();
-    params.insert("node".to_owned(), view::node(&task.node));
+    let mut node = view::node(&task.node);
+    task.svc.config.conductor.erase.show(&mut node);
+    params.insert("node".to_owned(), node);
     params.insert("ports".to_owned(), view::ports(&ports));
     Ok(params)
 }
