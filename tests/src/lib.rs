@@ -8,6 +8,7 @@ pub mod accel;
 pub mod account;
 pub mod apart;
 pub mod api;
+pub mod bare;
 pub mod bench;
 pub mod bmc;
 pub mod child;

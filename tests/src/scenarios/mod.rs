@@ -5,6 +5,7 @@ mod bad_images;
 mod bad_input;
 mod context;
 mod demos;
+mod disks;
 mod killed_server;
 mod kills;
 mod leftovers;
@@ -242,6 +243,13 @@ pub const SCENARIOS: &[Scenario] = &[
         "10,000 requests made of the OpenAPI document",
         slow = true,
         world = false
+    ),
+    scenario!(
+        "erase_disks",
+        disks::erase,
+        20,
+        "NVMe, SCSI, SAS, SATA, virtio and more in one machine, listed, guarded and erased",
+        slow = true
     ),
     scenario!(
         "killed_server",
