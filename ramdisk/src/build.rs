@@ -10,15 +10,16 @@ use anyhow::bail;
 use sha2::Digest;
 use sha2::Sha256;
 
+use crate::disc;
+use crate::disc::Disc;
 use crate::esp;
+use crate::grub;
 use crate::initramfs;
 use crate::modules::Modules;
 use crate::packages::Packages;
 use crate::pe;
 use crate::select;
 
-/// The UKI's own command line: the agent finds the rest on the medium.
-const COMMAND_LINE: &str = "console=tty0 console=ttyS0,115200 boot_method=vmedia";
 /// Largest kernel and initramfs that SPECIFICATION.md promises, in bytes.
 const PROMISE: usize = 20_000_000;
 /// Written last; says what the files beside it were made from.
@@ -40,11 +41,24 @@ pub struct Inputs {
     pub packages: Vec<PathBuf>,
     /// Unpacked packages where those programs find their libraries.
     pub libraries: Vec<PathBuf>,
+    /// Unpacked packages that GRUB's image for BIOS machines is made of; none
+    /// where there are no such machines.
+    pub grub: Vec<PathBuf>,
+    /// Files of the one who builds, by path in the ramdisk.
+    pub added: Vec<(String, PathBuf)>,
+    /// Whether somebody can log in: a shell, accounts, a folder for the
+    /// password. A program `busybox` must be among the packages.
+    pub rescue: bool,
+    /// What the disc has beside the ramdisk.
+    pub disc: Disc,
 }
 
-/// Builds `vmlinuz`, `initramfs`, `uki.efi`, `esp.img` and `manifest.json`
-/// in `out`, unless they are there from the same inputs. Gives a report in
-/// one line.
+/// Files that a build leaves, beside `bios.img` where there is a BIOS.
+const FILES: [&str; 5] = ["vmlinuz", "initramfs", "uki.efi", "esp.img", "boot.iso"];
+
+/// Builds `vmlinuz`, `initramfs`, `uki.efi`, `esp.img`, `boot.iso` and
+/// `manifest.json` in `out`, unless they are there from the same inputs. Gives
+/// a report in one line.
 ///
 /// # Errors
 /// An input that is missing or not what it should be, named with its path.
@@ -52,6 +66,7 @@ pub fn build(inputs: &Inputs, out: &Path) -> Result<String> {
     let (version, vmlinuz) = kernel(&inputs.kernel)?;
     let agent = read(&inputs.agent)?;
     let stub = read(&inputs.stub)?;
+    let machine = Machine::of(&stub)?;
     let stamp = stamp(inputs, &version, &[&vmlinuz, &agent, &stub])?;
     fs::create_dir_all(out).with_context(|| format!("creating {}", out.display()))?;
     let lock = out.join("lock");
@@ -61,9 +76,7 @@ pub fn build(inputs: &Inputs, out: &Path) -> Result<String> {
     let manifest = out.join("manifest.json");
     if fs::read_to_string(out.join(STAMP)).is_ok_and(|old| old == stamp)
         && let Ok(text) = fs::read_to_string(&manifest)
-        && ["vmlinuz", "initramfs", "uki.efi", "esp.img"]
-            .iter()
-            .all(|f| out.join(f).is_file())
+        && FILES.iter().all(|name| out.join(name).is_file())
     {
         let old: serde_json::Value = serde_json::from_str(&text)
             .with_context(|| format!("reading {}", manifest.display()))?;
@@ -75,16 +88,22 @@ pub fn build(inputs: &Inputs, out: &Path) -> Result<String> {
         vmlinuz,
         agent,
         &stub,
-        select::names().collect(),
+        select::names(machine.pc).collect(),
         out,
     )?;
-    let _ = fs::remove_file(out.join(STAMP));
+    for stale in [STAMP, "bios.img"] {
+        let _ = fs::remove_file(out.join(stale));
+    }
     let text = format!("{:#}\n", artefacts.manifest);
+    if let Some(bios) = &artefacts.bios {
+        replace(&out.join("bios.img"), bios)?;
+    }
     for (name, content) in [
         ("vmlinuz", &artefacts.vmlinuz[..]),
         ("initramfs", &artefacts.initramfs),
         ("uki.efi", &artefacts.uki),
         ("esp.img", &artefacts.esp),
+        ("boot.iso", &artefacts.disc),
         ("manifest.json", text.as_bytes()),
         (STAMP, stamp.as_bytes()),
     ] {
@@ -99,6 +118,8 @@ struct Artefacts {
     initramfs: Vec<u8>,
     uki: Vec<u8>,
     esp: Vec<u8>,
+    bios: Option<Vec<u8>>,
+    disc: Vec<u8>,
     manifest: serde_json::Value,
 }
 
@@ -124,9 +145,10 @@ fn assemble(
     let firmware = firmware(&modules, &inputs.firmware);
     let agent_len = agent.len();
     let modules_archive = initramfs::modules(version, &modules, &firmware)?;
-    let system_archive = initramfs::system(agent)?;
     let packages = Packages::gather(&inputs.packages, &inputs.libraries)?;
     let packages_archive = packages.archive()?;
+    let shell = inputs.rescue.then(|| busybox(&packages)).transpose()?;
+    let system_archive = initramfs::system(agent, shell, &inputs.added)?;
     let mut initramfs = cached("modules", &modules_archive, out)?;
     let mut packages_len = 0;
     if let Some(archive) = &packages_archive {
@@ -135,17 +157,31 @@ fn assemble(
         initramfs.extend_from_slice(&compressed);
     }
     initramfs.extend_from_slice(&initramfs::compress(&system_archive)?);
+    let machine = Machine::of(stub)?;
     let uki = pe::append_sections(
         stub,
         &[
             (".osrel", initramfs::OS_RELEASE.as_bytes()),
-            (".cmdline", COMMAND_LINE.as_bytes()),
+            (".cmdline", machine.command_line.as_bytes()),
             (".uname", version.as_bytes()),
             (".initrd", &initramfs),
             (".linux", &vmlinuz),
         ],
     )?;
-    let esp = esp::build(&uki)?;
+    let esp = esp::build(&uki, machine.boot_file)?;
+    let bios = if inputs.grub.is_empty() {
+        None
+    } else {
+        Some(grub::bios_image(&inputs.grub, out)?)
+    };
+    let mut image = Vec::new();
+    let parts = disc::Parts {
+        esp: &esp,
+        uki: &uki,
+        bios: bios.as_deref(),
+        command_line: machine.command_line,
+    };
+    disc::write(&parts, &inputs.disc, &mut image)?;
     let manifest = serde_json::json!({
         "kernel_version": version,
         "kernel_bytes": vmlinuz.len(),
@@ -162,10 +198,14 @@ fn assemble(
         "package_bytes": packages_len,
         "uki_bytes": uki.len(),
         "esp_bytes": esp.len(),
+        "disc_bytes": image.len(),
+        "rescue": inputs.rescue,
+        "promised_bytes": machine.pc.then_some(PROMISE),
         "sha256": {
             "vmlinuz": hex(&Sha256::digest(&vmlinuz)),
             "initramfs": hex(&Sha256::digest(&initramfs)),
             "uki.efi": hex(&Sha256::digest(&uki)),
+            "boot.iso": hex(&Sha256::digest(&image)),
         },
     });
     Ok(Artefacts {
@@ -173,8 +213,50 @@ fn assemble(
         initramfs,
         uki,
         esp,
+        bios,
+        disc: image,
         manifest,
     })
+}
+
+/// What differs between kinds of machines.
+struct Machine {
+    /// Whether it is a PC.
+    pc: bool,
+    /// The UKI's own command line: the agent finds the rest on the medium.
+    command_line: &'static str,
+    /// What firmware looks for on a medium.
+    boot_file: &'static str,
+}
+
+impl Machine {
+    /// By the UEFI stub (`Machine` of the COFF header).
+    fn of(stub: &[u8]) -> Result<Self> {
+        match pe::machine(stub)? {
+            0x8664 => Ok(Self {
+                pc: true,
+                command_line: "console=tty0 console=ttyS0,115200 boot_method=vmedia",
+                boot_file: esp::X86_64,
+            }),
+            0xaa64 => Ok(Self {
+                pc: false,
+                command_line: "console=tty0 console=ttyAMA0,115200 boot_method=vmedia",
+                boot_file: esp::AARCH64,
+            }),
+            other => bail!(
+                "the UEFI stub is for machine {other:#x}, expected 0x8664 (x86-64) or 0xaa64 \
+                 (AArch64)"
+            ),
+        }
+    }
+}
+
+/// Where the shell's program lies.
+fn busybox(packages: &Packages) -> Result<&'static str> {
+    ["bin/busybox", "usr/bin/busybox"]
+        .into_iter()
+        .find(|path| packages.has(path))
+        .context("a rescue ramdisk needs busybox, which no package given as --package has")
 }
 
 /// Writes the modules `names` and all they need, with the tables that a
@@ -246,6 +328,8 @@ fn report(manifest: &serde_json::Value) -> String {
     let (kernel, initramfs) = (number("kernel_bytes"), number("initramfs_bytes"));
     let sum = kernel + initramfs;
     let verdict = match (number("firmware_files"), number("package_files")) {
+        // An ARM kernel's image is not compressed.
+        _ if number("promised_bytes") == 0 => "for PCs".to_owned(),
         (0, 0) if sum <= PROMISE => "kept".to_owned(),
         (0, 0) => "BROKEN".to_owned(),
         (firmware, 0) => format!(
@@ -323,9 +407,14 @@ fn stamp(inputs: &Inputs, version: &str, contents: &[&[u8]]) -> Result<String> {
     hash.update(Sha256::digest(read(&own)?));
     hash.update(version);
     hash.update(inputs.kernel.as_os_str().as_encoded_bytes());
-    for dir in [&inputs.firmware, &inputs.packages, &inputs.libraries]
-        .into_iter()
-        .flatten()
+    for dir in [
+        &inputs.firmware,
+        &inputs.packages,
+        &inputs.libraries,
+        &inputs.grub,
+    ]
+    .into_iter()
+    .flatten()
     {
         hash.update(dir.as_os_str().as_encoded_bytes());
         hash.update([0]);
@@ -333,6 +422,17 @@ fn stamp(inputs: &Inputs, version: &str, contents: &[&[u8]]) -> Result<String> {
     for content in contents {
         hash.update(Sha256::digest(content));
     }
+    for (path, file) in &inputs.added {
+        hash.update(path);
+        hash.update(Sha256::digest(read(file)?));
+    }
+    hash.update([u8::from(inputs.rescue)]);
+    for param in &inputs.disc.params {
+        hash.update(Sha256::digest(param));
+    }
+    hash.update(Sha256::digest(
+        inputs.disc.ca.as_deref().unwrap_or_default(),
+    ));
     Ok(hex(&hash.finalize()))
 }
 
@@ -349,7 +449,8 @@ fn replace(path: &Path, content: &[u8]) -> Result<()> {
     fs::rename(&partial, path).with_context(|| format!("naming {}", path.display()))
 }
 
-fn read(path: &Path) -> Result<Vec<u8>> {
+/// A file's content; an error names it.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("reading {}", path.display()))
 }
 
@@ -361,6 +462,7 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     use std::fs;
 
+    use super::Disc;
     use super::Inputs;
     use super::assemble;
     use super::kernel;
@@ -382,6 +484,10 @@ mod tests {
                 firmware: vec![],
                 packages: vec![],
                 libraries: vec![],
+                grub: vec![],
+                added: vec![],
+                rescue: false,
+                disc: Disc::default(),
             };
             let (version, vmlinuz) = kernel(&kernel_dir).unwrap();
             let wanted = vec!["net_a"];
@@ -401,6 +507,7 @@ mod tests {
         assert_eq!(one.initramfs, other.initramfs);
         assert_eq!(one.uki, other.uki);
         assert_eq!(one.esp, other.esp);
+        assert_eq!(one.disc, other.disc);
         assert_eq!(one.manifest, other.manifest);
         assert_eq!(one.manifest["modules"], 5);
     }

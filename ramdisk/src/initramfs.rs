@@ -4,13 +4,17 @@
 //! both. Modules change with the kernel alone, and compressing them takes
 //! most of the time.
 
+use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::Context;
 use anyhow::Result;
 use wrought_formats::cpio::Archive;
 
+use crate::build::read;
 use crate::modules::Modules;
 
 /// zstd's level: the slowest without extra memory for the one who unpacks.
@@ -46,9 +50,33 @@ pub(crate) fn modules(
     bytes(&archive)
 }
 
+/// Accounts of a ramdisk where somebody can log in. Nobody can before the
+/// agent has put a password there.
+const ACCOUNTS: [(&str, u32, &str); 4] = [
+    (
+        "etc/passwd",
+        0o644,
+        "root:x:0:0:root:/root:/bin/sh\nrescue:x:0:0:rescue:/root:/bin/sh\n",
+    ),
+    (
+        "etc/shadow",
+        0o600,
+        "root:*:19000:0:99999:7:::\nrescue:*:19000:0:99999:7:::\n",
+    ),
+    ("etc/group", 0o644, "root:x:0:\n"),
+    ("etc/shells", 0o644, "/bin/sh\n"),
+];
+/// Where the agent puts the password; a ramdisk without it has no login.
+const RESCUE_FOLDER: &str = "etc/ipa-rescue-config";
+
 /// The archive with everything else, uncompressed. The kernel runs `/init`,
-/// which is the agent.
-pub(crate) fn system(agent: Vec<u8>) -> Result<Vec<u8>> {
+/// which is the agent. `shell` is the program that a login starts, in a ramdisk
+/// that has logins; `added` are files by path.
+pub(crate) fn system(
+    agent: Vec<u8>,
+    shell: Option<&str>,
+    added: &[(String, PathBuf)],
+) -> Result<Vec<u8>> {
     let mut archive = Archive::new();
     archive.file("init", 0o755, agent)?;
     archive.link("bin/wrought-agent", "init")?;
@@ -61,6 +89,20 @@ pub(crate) fn system(agent: Vec<u8>) -> Result<Vec<u8>> {
     archive.char_device("dev/null", 0o666, 1, 3)?;
     archive.file("etc/os-release", 0o644, OS_RELEASE.into())?;
     archive.file("etc/hostname", 0o644, b"wrought\n".to_vec())?;
+    if let Some(program) = shell {
+        archive.symlink("bin/sh", &format!("/{program}"))?;
+        archive.directory(RESCUE_FOLDER, 0o700)?;
+        for (path, mode, content) in ACCOUNTS {
+            archive.file(path, mode, content.into())?;
+        }
+    }
+    for (path, file) in added {
+        let meta = fs::metadata(file).with_context(|| format!("reading {}", file.display()))?;
+        let runs = meta.permissions().mode() & 0o111 != 0;
+        archive
+            .file(path, if runs { 0o755 } else { 0o644 }, read(file)?)
+            .with_context(|| format!("adding {} as /{path}", file.display()))?;
+    }
     bytes(&archive)
 }
 

@@ -4,8 +4,10 @@
 //! and no random number gets in.
 
 mod build;
+mod disc;
 mod elf;
 mod esp;
+mod grub;
 mod initramfs;
 mod modinfo;
 mod modules;
@@ -16,5 +18,7 @@ mod select;
 pub use crate::build::Inputs;
 pub use crate::build::build;
 pub use crate::build::modules;
+pub use crate::disc::Disc;
+pub use crate::disc::disc;
 pub use crate::packages::Missing;
 pub use crate::packages::missing;

@@ -216,6 +216,11 @@ impl Packages {
         Ok(false)
     }
 
+    /// Whether there is a file or link at `path`.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        self.files.contains_key(path)
+    }
+
     /// How many files and links there are.
     pub(crate) fn len(&self) -> usize {
         self.files.len()

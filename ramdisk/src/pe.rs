@@ -2,8 +2,11 @@
 //! system and kernel as further sections (PE/COFF, Microsoft's
 //! specification, and the Boot Loader Interface's names for the sections).
 
+use std::ops::Range;
+
 use anyhow::Context;
 use anyhow::Result;
+use anyhow::bail;
 use anyhow::ensure;
 
 const SECTION_HEADER: usize = 40;
@@ -11,6 +14,9 @@ const SECTION_HEADER: usize = 40;
 const DATA_READABLE: u32 = 0x4000_0040;
 /// Distance of sections in memory: firmware sets access rights by page.
 const PAGE: u64 = 4096;
+
+/// A disc's boot loader reads sections by sectors of this many bytes.
+const SECTOR: u64 = 512;
 
 /// Appends `sections` (name with at most eight characters, content) to the
 /// UEFI program `stub`.
@@ -28,7 +34,7 @@ pub(crate) fn append_sections(stub: &[u8], sections: &[(&str, &[u8])]) -> Result
         "the UEFI stub is not a 64-bit PE file"
     );
     let table = optional + read(stub, coff + 16, 2)? as usize;
-    let file_alignment = read(stub, optional + 36, 4)?.max(1);
+    let file_alignment = read(stub, optional + 36, 4)?.max(SECTOR);
     let headers_end = read(stub, optional + 60, 4)? as usize;
     let new_table_end = table + (count + sections.len()) * SECTION_HEADER;
     ensure!(
@@ -76,10 +82,44 @@ pub(crate) fn append_sections(stub: &[u8], sections: &[(&str, &[u8])]) -> Result
     Ok(out)
 }
 
+/// The kind of machine that a UEFI program is for (`Machine` of the COFF
+/// header).
+pub(crate) fn machine(file: &[u8]) -> Result<u16> {
+    let coff = read(file, 0x3c, 4)? as usize + 4;
+    Ok(read(file, coff, 2)? as u16)
+}
+
+/// Where the content of a section lies in a file that [`append_sections`] made.
+pub(crate) fn section(file: &[u8], name: &str) -> Result<Range<usize>> {
+    let coff = read(file, 0x3c, 4)? as usize + 4;
+    let count = read(file, coff + 2, 2)? as usize;
+    let table = coff + 20 + read(file, coff + 16, 2)? as usize;
+    for index in 0..count {
+        let header = table + index * SECTION_HEADER;
+        let found = file
+            .get(header..header + 8)
+            .context("the UKI's headers are cut short")?;
+        if found.split(|byte| *byte == 0).next() == Some(name.as_bytes()) {
+            let start = read(file, header + 20, 4)? as usize;
+            let end = start + read(file, header + 8, 4)? as usize;
+            ensure!(end <= file.len(), "section {name} is cut short");
+            return Ok(start..end);
+        }
+    }
+    bail!("the UKI has no section {name}")
+}
+
+/// The text in a section.
+pub(crate) fn text_section(file: &[u8], name: &str) -> Result<String> {
+    let range = section(file, name)?;
+    let text = std::str::from_utf8(&file[range]).with_context(|| format!("section {name}"))?;
+    Ok(text.to_owned())
+}
+
 fn read(bytes: &[u8], at: usize, len: usize) -> Result<u64> {
     let field = bytes
         .get(at..at + len)
-        .context("the UEFI stub is cut short")?;
+        .context("the UEFI program is cut short")?;
     Ok(field
         .iter()
         .rev()
@@ -103,6 +143,7 @@ pub(crate) mod tests {
         out[0x3c] = 0x80;
         out[0x80..0x84].copy_from_slice(b"PE\0\0");
         let coff = 0x84;
+        out[coff..coff + 2].copy_from_slice(&0x8664u16.to_le_bytes());
         out[coff + 2] = 1;
         out[coff + 16] = 240;
         let optional = coff + 20;

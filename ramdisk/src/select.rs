@@ -30,6 +30,7 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
             "megaraid_sas",
             "megaraid_mbox",
             "mpt3sas",
+            "mpi3mr",
             "mptsas",
             "mptspi",
             "hpsa",
@@ -59,6 +60,7 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
             "hv_vmbus",
             "hv_storvsc",
             "hv_netvsc",
+            "mana",
             "xen_blkfront",
             "xen_netfront",
             "ena",
@@ -114,6 +116,7 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
             "usbhid",
             "hid_generic",
             "cdc_ether",
+            "cdc_ncm",
             "rndis_host",
         ],
     ),
@@ -122,6 +125,7 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
         "software RAID and device mapper",
         &[
             "md_mod",
+            "linear",
             "raid0",
             "raid1",
             "raid10",
@@ -132,7 +136,7 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
     ),
     (
         "file systems",
-        &["vfat", "nls_cp437", "nls_ascii", "efivarfs"],
+        &["vfat", "nls_cp437", "nls_ascii", "efivarfs", "efi_pstore"],
     ),
     (
         "check sums",
@@ -149,9 +153,50 @@ pub(crate) const MODULES: &[(&str, &[&str])] = &[
 /// firmware set has that file.
 pub(crate) const WITH_FIRMWARE: &[&str] = &["bnx2", "bnx2x", "nfp", "qede", "qla2xxx"];
 
-/// All names of [`MODULES`], in no particular order.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    MODULES.iter().flat_map(|(_, names)| names.iter().copied())
+/// Of [`MODULES`], those for hardware that only PCs have.
+const ONLY_PC: &[&str] = &[
+    "vmd",
+    "megaraid_mbox",
+    "arcmsr",
+    "isci",
+    "vmw_pvscsi",
+    "vmxnet3",
+    "hv_vmbus",
+    "hv_storvsc",
+    "hv_netvsc",
+    "mana",
+    "forcedeth",
+    "uhci_hcd",
+    "i2c_i801",
+    "crc32c_intel",
+    "crc32_pclmul",
+    "crct10dif_pclmul",
+];
+
+/// What ARM servers have in their place.
+const ARM: &[&str] = &[
+    "ahci_platform",
+    "crct10dif_ce",
+    "fsl_dpaa2_eth",
+    "hclge",
+    "hisi_sas_v3_hw",
+    "hns3",
+    "i2c_designware_platform",
+    "mvneta",
+    "mvpp2",
+    "nicvf",
+    "thunder_bgx",
+    "xgene_enet",
+    "xhci_plat_hcd",
+];
+
+/// The modules for PCs, or for ARM servers, in no particular order.
+pub(crate) fn names(pc: bool) -> impl Iterator<Item = &'static str> {
+    let common = MODULES.iter().flat_map(|(_, names)| names.iter().copied());
+    let more: &[&str] = if pc { &[] } else { ARM };
+    common
+        .filter(move |name| pc || !ONLY_PC.contains(name))
+        .chain(more.iter().copied())
 }
 
 #[cfg(test)]
@@ -162,9 +207,16 @@ mod tests {
 
     #[test]
     fn no_name_is_there_twice_and_all_use_underscores() {
-        let all = || names().chain(super::WITH_FIRMWARE.iter().copied());
-        let unique: BTreeSet<_> = all().collect();
-        assert_eq!(unique.len(), all().count());
-        assert!(all().all(|name| !name.contains('-')));
+        for pc in [true, false] {
+            let all = || names(pc).chain(super::WITH_FIRMWARE.iter().copied());
+            let unique: BTreeSet<_> = all().collect();
+            assert_eq!(unique.len(), all().count());
+            assert!(all().all(|name| !name.contains('-')));
+        }
+        assert!(
+            super::ONLY_PC
+                .iter()
+                .all(|name| names(true).any(|n| n == *name))
+        );
     }
 }

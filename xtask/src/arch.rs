@@ -42,6 +42,14 @@ impl Arch {
         }
     }
 
+    /// The agent's target.
+    pub(crate) fn musl(self) -> &'static str {
+        match self {
+            Self::X86_64 => "x86_64-unknown-linux-musl",
+            Self::Aarch64 => "aarch64-unknown-linux-musl",
+        }
+    }
+
     /// The UEFI stub in the package `systemd-boot-efi`.
     pub(crate) fn stub(self) -> &'static str {
         match self {

@@ -2,12 +2,15 @@
 
 use anyhow::Result;
 
+use crate::arch::Arch;
 use crate::command::EX_UNAVAILABLE;
 use crate::command::EX_USAGE;
 use crate::command::Exit;
 use crate::command::cargo;
 use crate::command::run;
 use crate::harness;
+use crate::ramdisk;
+use crate::ramdisk::Variant;
 use crate::setup;
 use crate::toolchain;
 
@@ -15,10 +18,9 @@ use crate::toolchain;
 pub(crate) fn main(args: &[String]) -> Result<()> {
     let kind = args.first().map_or("", String::as_str);
     match kind {
-        "image" | "api" | "scale" => {}
-        "boot" | "erase" => {
-            let text =
-                format!("cargo xtask bench {kind} is not built yet; image, api and scale are");
+        "image" | "api" | "scale" | "boot" => {}
+        "erase" => {
+            let text = "cargo xtask bench erase is not built yet; image, api, boot and scale are";
             return Err(Exit::new(EX_UNAVAILABLE, text).into());
         }
         other => {
@@ -40,12 +42,13 @@ pub(crate) fn main(args: &[String]) -> Result<()> {
     match kind {
         "image" => {
             setup::real_agent::install();
-            toolchain::build_agent()?;
+            toolchain::build_agent(Arch::host())?;
         }
         "api" => {
             setup::ironic::install();
             build.args(["--package", "wrought"]);
         }
+        "boot" => ramdisk::build(&Variant::default())?,
         _ => drop(build.args(["--package", "wrought"])),
     }
     run(&mut build)?;

@@ -24,7 +24,8 @@ use crate::command::Exit;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
   setup [--all]                      install what is missing (Debian, as root)
-  ramdisk [--firmware NAME…] [--package NAME…] [--arch x86_64|aarch64] [--help]
+  ramdisk [--firmware NAME…] [--package NAME…] [--rescue] [--arch x86_64|aarch64]
+          [--help]
                                      build the agent's ramdisk into target/ramdisk
   image [debian|tiny]                build deployable images into target/images
   demo [--firmware uefi|bios] [--boot ipxe|pxe|vmedia|http] [--image debian|tiny]

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
@@ -24,13 +25,20 @@ use crate::debs::Archive;
 use crate::toolchain;
 
 const USAGE: &str = "\
-usage: cargo xtask ramdisk [--firmware NAME…] [--package NAME…] [--out DIR]
-                           [--arch x86_64|aarch64] [--list-firmware]
-  --firmware NAME…     firmware sets of the distribution: drivers' files that are
-                       named by a driver in the ramdisk (--firmware-set is the same)
+usage: cargo xtask ramdisk [--firmware NAME…] [--package NAME…] [--add FILE:/PATH…]
+                           [--rescue] [--arch x86_64|aarch64] [--out DIR]
+                           [--param KEY=VALUE…] [--ca FILE] [--list-firmware]
+  --firmware NAME…     firmware sets of the distribution: files that a driver in
+                       the ramdisk names (--firmware-set is the same)
   --package NAME…      programs of the distribution, with the libraries they need
-  --out DIR            instead of target/ramdisk
-  --list-firmware      only says which firmware sets there are, and their sizes";
+  --add FILE:/PATH…    files of your own, such as hardware managers
+  --rescue             with a shell and logins, into target/ramdisk-rescue
+  --arch NAME          for another kind of machine, into target/ramdisk-NAME
+  --out DIR            instead of these folders
+  --param KEY=VALUE…   parameters of the agent on boot.iso
+  --ca FILE            the CA of the API, for boot.iso
+  --list-firmware      only says which firmware sets there are, and their sizes
+DIR gets vmlinuz, initramfs, uki.efi, esp.img, boot.iso and manifest.json.";
 
 /// Distribution packages with firmware, by the name given to `--firmware`.
 const FIRMWARE_SETS: &[(&str, &str)] = &[
@@ -44,10 +52,26 @@ const FIRMWARE_SETS: &[(&str, &str)] = &[
     ("qlogic", "firmware-qlogic"),
     ("realtek", "firmware-realtek"),
 ];
+/// For a shell, logins on consoles, and logins by SSH.
+const RESCUE: [&str; 2] = ["busybox-static", "dropbear-bin"];
+/// GRUB for discs that a BIOS boots: its modules, the program that puts them
+/// together, and the library that it needs.
+const GRUB: [&str; 3] = ["grub-pc-bin", "grub-common", "libdevmapper1.02.1"];
 /// For software RAID and burn-in.
 const TOOLS: [&str; 3] = ["mdadm", "stress-ng", "fio"];
 /// Packages that the libraries of programs may be in begin with one of these.
 const LIBRARIES: &[&str] = &["lib", "zlib1g"];
+
+/// What a build makes for PCs.
+const FILES: [&str; 7] = [
+    "vmlinuz",
+    "initramfs",
+    "uki.efi",
+    "esp.img",
+    "bios.img",
+    "boot.iso",
+    "manifest.json",
+];
 
 /// What is built.
 #[derive(Debug, Clone)]
@@ -58,8 +82,16 @@ pub(crate) struct Variant {
     pub(crate) firmware: Vec<String>,
     /// Packages with programs.
     pub(crate) packages: Vec<String>,
-    /// Where it goes.
-    pub(crate) out: PathBuf,
+    /// Files, `FILE:/PATH` each.
+    pub(crate) added: Vec<String>,
+    /// Whether somebody can log in.
+    pub(crate) rescue: bool,
+    /// Parameters on the disc, `KEY=VALUE` each.
+    pub(crate) params: Vec<String>,
+    /// The API's CA on the disc.
+    pub(crate) ca: Option<PathBuf>,
+    /// Where it goes, if not into the folder of its kind.
+    pub(crate) out: Option<PathBuf>,
 }
 
 impl Default for Variant {
@@ -68,7 +100,11 @@ impl Default for Variant {
             arch: Arch::X86_64,
             firmware: Vec::new(),
             packages: Vec::new(),
-            out: artefacts("ramdisk"),
+            added: Vec::new(),
+            rescue: false,
+            params: Vec::new(),
+            ca: None,
+            out: None,
         }
     }
 }
@@ -78,9 +114,25 @@ impl Variant {
     pub(crate) fn tools() -> Self {
         Self {
             packages: TOOLS.map(str::to_owned).to_vec(),
-            out: artefacts("ramdisk-tools"),
+            out: Some(artefacts("ramdisk-tools")),
             ..Self::default()
         }
+    }
+
+    /// Where it goes.
+    fn folder(&self) -> PathBuf {
+        if let Some(out) = &self.out {
+            // The program that builds may have another working folder.
+            return std::path::absolute(out).unwrap_or_else(|_| out.clone());
+        }
+        let mut name = "ramdisk".to_owned();
+        if self.rescue {
+            name.push_str("-rescue");
+        }
+        if self.arch != Arch::X86_64 {
+            name = format!("{name}-{}", self.arch.name());
+        }
+        artefacts(&name)
     }
 }
 
@@ -99,45 +151,40 @@ pub(crate) fn main(args: &[String]) -> Result<()> {
 fn parse(args: &[String]) -> Result<Variant> {
     let usage = || anyhow::Error::from(Exit::new(EX_USAGE, USAGE));
     let mut variant = Variant::default();
-    let mut out = None;
     let mut rest = args.iter().peekable();
     while let Some(arg) = rest.next() {
+        let mut several = |list: &mut Vec<String>| {
+            while let Some(word) = rest.next_if(|next| !next.starts_with("--")) {
+                list.push(word.clone());
+            }
+        };
         match arg.as_str() {
             "--firmware" | "--firmware-set" => {
-                while let Some(name) = rest.next_if(|next| !next.starts_with("--")) {
-                    variant.firmware.push(firmware_package(name)?.to_owned());
+                let mut names = Vec::new();
+                several(&mut names);
+                for name in names {
+                    variant.firmware.push(firmware_package(&name)?.to_owned());
                 }
             }
-            "--package" => {
-                while let Some(name) = rest.next_if(|next| !next.starts_with("--")) {
-                    variant.packages.push(name.clone());
-                }
-            }
-            "--out" => out = Some(PathBuf::from(rest.next().ok_or_else(usage)?)),
+            "--package" => several(&mut variant.packages),
+            "--add" => several(&mut variant.added),
+            "--param" => several(&mut variant.params),
+            "--rescue" => variant.rescue = true,
+            "--out" => variant.out = Some(rest.next().ok_or_else(usage)?.into()),
+            "--ca" => variant.ca = Some(rest.next().ok_or_else(usage)?.into()),
             "--arch" => {
-                variant.arch = rest
-                    .next()
-                    .and_then(|name| Arch::parse(name))
-                    .ok_or_else(usage)?;
+                let name = rest.next().ok_or_else(usage)?;
+                variant.arch = Arch::parse(name).ok_or_else(usage)?;
             }
             _ => return Err(usage()),
         }
-    }
-    if variant.arch != Arch::X86_64 {
-        return Err(unavailable(&format!(
-            "the ramdisk for {} is not built yet",
-            variant.arch.name()
-        )));
-    }
-    if let Some(out) = out {
-        variant.out = out;
     }
     Ok(variant)
 }
 
 /// Builds a ramdisk; does nothing where it is there already.
 pub(crate) fn build(variant: &Variant) -> Result<()> {
-    let agent = toolchain::build_agent()?;
+    let agent = toolchain::build_agent(variant.arch)?;
     let archive = Archive::of(variant.arch)?;
     let meta = format!("linux-image-{}", variant.arch.debian());
     let kernel = archive.behind(&meta, "linux-image-")?;
@@ -146,15 +193,15 @@ pub(crate) fn build(variant: &Variant) -> Result<()> {
         .join("usr/lib/systemd/boot/efi")
         .join(variant.arch.stub());
     let mut command = program();
-    command
-        .arg("--agent")
-        .arg(agent)
-        .arg("--kernel")
-        .arg(&unpacked[0])
-        .arg("--stub")
-        .arg(stub)
-        .arg("--out")
-        .arg(&variant.out);
+    command.arg("--agent").arg(agent);
+    command.arg("--kernel").arg(&unpacked[0]);
+    command.arg("--stub").arg(stub);
+    command.arg("--out").arg(variant.folder());
+    if variant.arch == Arch::X86_64 {
+        for dir in archive.fetch(&GRUB)? {
+            command.arg("--grub").arg(dir);
+        }
+    }
     let firmware: Vec<&str> = variant.firmware.iter().map(String::as_str).collect();
     if !firmware.is_empty() {
         let unpacked = archive.fetch(&firmware).map_err(|error| {
@@ -167,13 +214,63 @@ pub(crate) fn build(variant: &Variant) -> Result<()> {
             command.arg("--firmware").arg(dir);
         }
     }
-    if !variant.packages.is_empty() {
-        let names: Vec<&str> = variant.packages.iter().map(String::as_str).collect();
+    let mut names: Vec<&str> = variant.packages.iter().map(String::as_str).collect();
+    if variant.rescue {
+        names.extend(RESCUE);
+        command.arg("--rescue");
+    }
+    if !names.is_empty() {
         let named = archive.fetch(&names)?;
         let libraries = libraries(&archive, &named)?;
         add_packages(&mut command, &named, &libraries);
     }
+    for added in &variant.added {
+        command.arg("--add").arg(from_here(added)?);
+    }
+    for param in &variant.params {
+        command.arg("--param").arg(param);
+    }
+    if let Some(ca) = &variant.ca {
+        command.arg("--ca").arg(std::path::absolute(ca)?);
+    }
     run(&mut command)
+}
+
+/// Builds the ramdisk once more, with nothing of an earlier build at hand, and
+/// compares the two byte for byte.
+pub(crate) fn again() -> Result<()> {
+    let first = Variant::default().folder();
+    let second = artefacts("ramdisk-again");
+    if second.exists() {
+        fs::remove_dir_all(&second).with_context(|| format!("removing {}", second.display()))?;
+    }
+    build(&Variant {
+        out: Some(second.clone()),
+        ..Variant::default()
+    })?;
+    for name in FILES {
+        let [one, other] = [&first, &second].map(|folder| {
+            let path = folder.join(name);
+            fs::read(&path).with_context(|| format!("reading {}", path.display()))
+        });
+        if one? != other? {
+            bail!(
+                "two builds of {name} differ: {} and {}",
+                first.display(),
+                second.display()
+            );
+        }
+    }
+    println!("two builds are equal, byte for byte");
+    fs::remove_dir_all(&second).with_context(|| format!("removing {}", second.display()))
+}
+
+/// `FILE:/PATH` with the file's path made absolute.
+fn from_here(added: &str) -> Result<String> {
+    let (file, path) = added
+        .rsplit_once(":/")
+        .ok_or_else(|| Exit::new(EX_USAGE, format!("--add {added}: expected FILE:/PATH")))?;
+    Ok(format!("{}:/{path}", std::path::absolute(file)?.display()))
 }
 
 /// Fetches packages until every library that the programs of `named` ask for
@@ -291,6 +388,7 @@ fn unavailable(message: &str) -> anyhow::Error {
 
 #[cfg(test)]
 mod tests {
+    use super::from_here;
     use super::parse;
 
     fn words(text: &str) -> Vec<String> {
@@ -300,14 +398,26 @@ mod tests {
     #[test]
     fn options_take_several_names() {
         let variant = parse(&words(
-            "--package mdadm fio --firmware bnx2 --package stress-ng",
+            "--package mdadm fio --firmware bnx2 --package stress-ng --param a=b c=d --add x:/y",
         ))
         .unwrap();
         assert_eq!(variant.packages, ["mdadm", "fio", "stress-ng"]);
         assert_eq!(variant.firmware, ["firmware-bnx2"]);
-        assert!(variant.out.ends_with("target/ramdisk"));
-        let variant = parse(&words("--firmware-set misc --out /x/y")).unwrap();
-        assert_eq!(variant.out.to_str(), Some("/x/y"));
+        assert_eq!(variant.params, ["a=b", "c=d"]);
+        assert_eq!(variant.added, ["x:/y"]);
+        assert!(from_here("x:/y").unwrap().ends_with("/x:/y"));
+    }
+
+    #[test]
+    fn each_kind_has_a_folder_of_its_own() {
+        let folder = |text| parse(&words(text)).unwrap().folder();
+        assert!(folder("").ends_with("target/ramdisk"));
+        assert!(folder("--rescue").ends_with("target/ramdisk-rescue"));
+        assert!(folder("--arch aarch64").ends_with("target/ramdisk-aarch64"));
+        assert_eq!(
+            folder("--firmware-set misc --out /x/y").to_str(),
+            Some("/x/y")
+        );
     }
 
     #[test]
@@ -315,5 +425,6 @@ mod tests {
         for text in ["--firmware none", "--arch sparc", "--out", "x"] {
             assert!(parse(&words(text)).is_err(), "{text}");
         }
+        assert!(from_here("no-path").is_err());
     }
 }

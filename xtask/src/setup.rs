@@ -41,6 +41,8 @@ const PACKAGES: &[&str] = &[
 /// For the comparisons that only `--all` runs.
 const PACKAGES_ALL: &[&str] = &[
     "g++",
+    "qemu-system-arm",
+    "qemu-efi-aarch64",
     "xorriso",
     "libvirt-daemon",
     "libvirt-daemon-driver-qemu",
@@ -72,6 +74,9 @@ pub(crate) fn main(args: &[String]) -> Result<()> {
     if all {
         packages.extend(PACKAGES_ALL);
         python.extend(PYTHON_ALL);
+        let cross = rust::cross();
+        packages.extend(cross.packages());
+        python.extend(cross.python());
     }
     let missing = apt::missing(&packages)?;
     if !missing.is_empty() {

@@ -109,6 +109,9 @@ pub(crate) fn main(args: &[String]) -> Result<()> {
                 Extent::Fast | Extent::Plain => Ok(()),
             }
         })?;
+        if extent == Extent::All && filter.is_none_or(|filter| filter == "ramdisk_twice") {
+            stages.stage("ramdisk_twice", ramdisk::again)?;
+        }
         stages.stage("machines", || {
             let mut line = vec!["test"];
             line.extend((extent == Extent::All).then_some("--all"));

@@ -14,6 +14,7 @@ use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
 
+use crate::arch::Arch;
 use crate::command::EX_UNAVAILABLE;
 use crate::command::Exit;
 use crate::command::artefacts;
@@ -23,8 +24,6 @@ use crate::command::find_program;
 use crate::command::output;
 use crate::command::run;
 
-/// The agent's target.
-pub(crate) const MUSL: &str = "x86_64-unknown-linux-musl";
 /// The distribution's compiler and the library source it comes with.
 const DISTRIBUTION_RUSTC: &str = "/usr/bin/rustc";
 const DISTRIBUTION_CARGO: &str = "/usr/bin/cargo";
@@ -45,9 +44,9 @@ pub(crate) fn venv() -> PathBuf {
 }
 
 /// Whether the toolchain in use has the standard library for musl.
-pub(crate) fn has_target() -> bool {
+pub(crate) fn has_target(arch: Arch) -> bool {
     let mut rustc = Command::new("rustc");
-    rustc.args(["--print", "target-libdir", "--target", MUSL]);
+    rustc.args(["--print", "target-libdir", "--target", arch.musl()]);
     let Ok(dir) = output(rustc.current_dir(crate::command::root())) else {
         return false;
     };
@@ -67,19 +66,19 @@ pub(crate) fn has_distribution_rust() -> bool {
 }
 
 /// A C compiler for musl.
-pub(crate) fn musl_cc() -> Option<PathBuf> {
-    let named = std::env::var_os("CC_x86_64_unknown_linux_musl").map(PathBuf::from);
-    named.or_else(|| {
-        ["musl-gcc", "x86_64-linux-musl-gcc"]
-            .iter()
-            .find_map(|n| find_program(n))
+pub(crate) fn musl_cc(arch: Arch) -> Option<PathBuf> {
+    let named = std::env::var_os(format!("CC_{}", arch.musl().replace('-', "_")));
+    named.map(PathBuf::from).or_else(|| {
+        let cross = format!("{}-linux-musl-gcc", arch.name());
+        let native = (arch == Arch::host()).then(|| find_program("musl-gcc"));
+        native.flatten().or_else(|| find_program(&cross))
     })
 }
 
 /// The route that works here, if any.
-pub(crate) fn route() -> Option<Route> {
-    if has_target()
-        && let Some(cc) = musl_cc()
+pub(crate) fn route(arch: Arch) -> Option<Route> {
+    if has_target(arch)
+        && let Some(cc) = musl_cc(arch)
     {
         return Some(Route::Target(cc));
     }
@@ -89,14 +88,18 @@ pub(crate) fn route() -> Option<Route> {
 }
 
 /// Builds the agent where its sources changed and gives the binary's path.
-pub(crate) fn build_agent() -> Result<PathBuf> {
-    let Some(route) = route() else {
-        let message = "no compiler for the static agent is set up: run `cargo xtask setup`";
+pub(crate) fn build_agent(arch: Arch) -> Result<PathBuf> {
+    let musl = arch.musl();
+    let Some(route) = route(arch) else {
+        let message = format!(
+            "no compiler for the static agent ({musl}) is set up: run `cargo xtask setup`{}",
+            if arch == Arch::host() { "" } else { " --all" }
+        );
         return Err(Exit::new(EX_UNAVAILABLE, message).into());
     };
     let build = [
         "--target",
-        MUSL,
+        musl,
         "--profile",
         "agent",
         "-p",
@@ -108,7 +111,7 @@ pub(crate) fn build_agent() -> Result<PathBuf> {
         Route::Target(cc) => run(cargo()
             .args(["build", "--quiet"])
             .args(build)
-            .env("CC_x86_64_unknown_linux_musl", cc))?,
+            .env(format!("CC_{}", musl.replace('-', "_")), cc))?,
         Route::BuildStd(venv) => {
             let own = std::env::var_os("PATH").unwrap_or_default();
             let path = std::iter::once(venv.join("bin")).chain(std::env::split_paths(&own));
@@ -121,12 +124,15 @@ pub(crate) fn build_agent() -> Result<PathBuf> {
                 .env("CARGO", DISTRIBUTION_CARGO)
                 .env("RUSTC_BOOTSTRAP", "1")
                 .env(
-                    "CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_RUSTFLAGS",
+                    format!(
+                        "CARGO_TARGET_{}_RUSTFLAGS",
+                        musl.replace('-', "_").to_uppercase()
+                    ),
                     "-Clink-self-contained=no",
                 ))?;
         }
     }
-    let target = cargo_target().join(MUSL);
+    let target = cargo_target().join(musl);
     let agent = target.join("agent/wrought-agent");
     if !agent.is_file() {
         bail!("the build left no {}", agent.display());

@@ -13,6 +13,8 @@ use crate::debs;
 
 /// Two packages of one source that must have one version.
 const QEMU: &[&str] = &["qemu-system-x86", "qemu-utils"];
+/// Another one of it, which is not always wanted.
+const QEMU_ARM: &str = "qemu-system-arm";
 
 /// Whether this is Debian or made from it.
 pub(crate) fn is_debian() -> bool {
@@ -117,10 +119,11 @@ fn apt_get(packages: &[String], downgrade: bool) -> Result<()> {
 fn with_versions(packages: &[String]) -> Result<Vec<String>> {
     let mut wanted: Vec<String> = packages
         .iter()
-        .filter(|name| !QEMU.contains(&name.as_str()))
+        .filter(|name| !QEMU.contains(&name.as_str()) && *name != QEMU_ARM)
         .cloned()
         .collect();
-    for name in QEMU {
+    let arm = packages.iter().any(|name| name == QEMU_ARM);
+    for name in QEMU.iter().chain(arm.then_some(&QEMU_ARM)) {
         let table = output(Command::new("apt-cache").args(["madison", name]))?;
         let version = newest(&table)
             .with_context(|| format!("no archive that apt is set up for has {name}"))?;
