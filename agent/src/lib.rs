@@ -10,6 +10,7 @@ pub mod command;
 pub mod deploy;
 pub mod disk;
 pub mod ext;
+mod firmware;
 pub mod init;
 pub mod inspection;
 pub mod inventory;

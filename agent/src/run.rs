@@ -28,6 +28,7 @@ use crate::command::NodeCache;
 use crate::command::Registry;
 use crate::command::Runner;
 use crate::ext::rescue;
+use crate::init::banner::Board;
 use crate::logging::Ring;
 use crate::net;
 use crate::net::mac::Mac;
@@ -90,6 +91,8 @@ pub struct Config {
     pub is_init: bool,
     /// The log so far.
     pub ring: Arc<Ring>,
+    /// What a person at the machine is shown.
+    pub board: Board,
 }
 
 /// Runs until a command asks for the end, and says which.
@@ -99,12 +102,14 @@ pub async fn run(config: Config) -> Result<Goal, RunError> {
         only_disk,
         is_init,
         ring,
+        board,
     } = config;
     if rescue::is_left_alone() {
         info!("this machine was left to somebody who logs in: nothing is served");
         return std::future::pending().await;
     }
     let client = Arc::new(Client::new(&params)?);
+    board.set_api(client.base_url());
     let (listener, port) = listen(&params).await?;
     let addresses = net::nic::lookup_addresses(&params);
     if addresses.is_empty() {
@@ -150,6 +155,7 @@ pub async fn run(config: Config) -> Result<Goal, RunError> {
     crate::deploy::register(&mut registry);
     crate::inventory::register(&mut registry);
     let runner = Arc::new(Runner::new(Arc::clone(&agent), registry));
+    board.set_node(&answer.node, &runner);
     let router = server::router(server::Shared::new(Arc::clone(&runner), token.clone()));
     let serving = tokio::spawn(server::serve(
         listener,
@@ -174,6 +180,7 @@ pub async fn run(config: Config) -> Result<Goal, RunError> {
             Goal::Reboot => "restart",
             Goal::PowerOff => "power off",
             Goal::Stay => "the machine is its user's, nothing is served any more",
+            Goal::Lockdown => "locked down",
         }
     );
     tokio::time::sleep(LAST_WORDS).await;
@@ -183,6 +190,9 @@ pub async fn run(config: Config) -> Result<Goal, RunError> {
     match goal {
         // The system around us would only start us again.
         Goal::Stay => std::future::pending().await,
+        Goal::Lockdown if agent.is_init => Ok(net::lockdown::hold().await),
+        // The network of a machine that is not ours stays.
+        Goal::Lockdown => std::future::pending().await,
         Goal::Reboot | Goal::PowerOff => Ok(goal),
     }
 }

@@ -11,6 +11,8 @@ pub enum Goal {
     PowerOff,
     /// Nothing: it runs on without us, for somebody who logs in.
     Stay,
+    /// It runs on, off the network, and nobody is served any more.
+    Lockdown,
 }
 
 /// Carries the wish for an end from any part of the agent to its main loop,

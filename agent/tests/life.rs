@@ -12,6 +12,7 @@ use std::time::Duration;
 use reqwest::Certificate;
 use serde_json::Value;
 use serde_json::json;
+use wrought_agent::init::banner::Board;
 use wrought_agent::logging::Ring;
 use wrought_agent::params::Params;
 use wrought_agent::params::Words;
@@ -38,6 +39,7 @@ fn config(api: &Api, more: &str) -> Config {
         only_disk: vec![PathBuf::from("/nonexistent")],
         is_init: false,
         ring: Arc::new(Ring::default()),
+        board: Board::default(),
     }
 }
 

@@ -36,7 +36,8 @@ pub enum EntryError {
     Full,
 }
 
-fn variable(number: u16) -> String {
+/// Name of the variable of an entry.
+pub fn variable(number: u16) -> String {
     format!("Boot{number:04X}")
 }
 
@@ -87,6 +88,30 @@ fn set_order(vars: &EfiVars, order: &[u16]) -> Result<(), Error> {
         .flat_map(|number| number.to_le_bytes())
         .collect();
     vars.write("BootOrder", &bytes)
+}
+
+/// Removes an entry, from `BootOrder` and `BootNext` as well. What else is in
+/// the order stays as it is: numbers without an entry, and a byte too many.
+pub fn remove(vars: &EfiVars, number: u16) -> Result<(), Error> {
+    let gone = number.to_le_bytes();
+    if let Some(bytes) = vars.read("BootOrder")? {
+        let kept: Vec<u8> = bytes
+            .chunks(2)
+            .filter(|pair| **pair != gone)
+            .flatten()
+            .copied()
+            .collect();
+        if kept.is_empty() && !bytes.is_empty() {
+            // A variable without a value is one that is deleted.
+            vars.delete("BootOrder")?;
+        } else if kept != bytes {
+            vars.write("BootOrder", &kept)?;
+        }
+    }
+    if vars.read("BootNext")?.is_some_and(|bytes| bytes == gone) {
+        vars.delete("BootNext")?;
+    }
+    vars.delete(&variable(number))
 }
 
 /// Puts entries in, in their order, at one end of `BootOrder`. Entries that

@@ -20,6 +20,8 @@ use super::fail;
 use crate::clock;
 use crate::command::CommandFailure;
 use crate::init;
+use crate::init::banner;
+use crate::init::banner::Board;
 use crate::logging;
 use crate::logging::Clock;
 use crate::net;
@@ -96,6 +98,7 @@ impl Run {
             only_disk: self.only_disk,
             is_init: false,
             ring,
+            board: Board::default(),
         };
         let result = runtime.block_on(run(config));
         // A command that still runs must not hold the end up.
@@ -147,6 +150,9 @@ pub(super) fn as_child_of_init() -> ExitCode {
     let result = init_params().and_then(|params| {
         let runtime = runtime()?;
         let goal = runtime.block_on(async {
+            let board = Board::default();
+            let line = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
+            tokio::spawn(board.clone().show(banner::consoles(&line)));
             net::bring_up::bring_up(&params).await?;
             clock::set_from_api(&params).await;
             let config = || Config {
@@ -154,6 +160,7 @@ pub(super) fn as_child_of_init() -> ExitCode {
                 only_disk: Vec::new(),
                 is_init: true,
                 ring: Arc::clone(&ring),
+                board: board.clone(),
             };
             Ok::<Goal, Failure>(run_until_told(config).await)
         })?;

@@ -138,7 +138,7 @@ impl Runner {
             .clone();
         command.check(&args).map_err(Rejected::Args)?;
 
-        let entry = self.admit(name, command.mode)?;
+        let entry = self.admit(name, command.mode, step_name(&args))?;
         info!("command {name} starts");
         let context = Context {
             agent: Arc::clone(&self.agent),
@@ -160,7 +160,7 @@ impl Runner {
     }
 
     /// Takes the one place, if it is free.
-    fn admit(&self, name: &str, mode: Mode) -> Result<Entry, Rejected> {
+    fn admit(&self, name: &str, mode: Mode, step: Option<Arc<str>>) -> Result<Entry, Rejected> {
         let mut inner = self.lock();
         if let Some(last) = inner.entries.last() {
             if last.is_running() {
@@ -171,7 +171,7 @@ impl Runner {
         if inner.entries.len() >= KEPT {
             inner.entries.remove(0);
         }
-        let entry = Entry::new(name, mode);
+        let entry = Entry::new(name, mode, step);
         inner.entries.push(entry.clone());
         Ok(entry)
     }
@@ -228,12 +228,27 @@ impl Runner {
         }
     }
 
+    /// What runs now: a step's name, or else the command's.
+    pub fn current(&self) -> Option<String> {
+        let inner = self.lock();
+        let last = inner.entries.last().filter(|last| last.is_running())?;
+        Some(last.step.as_ref().unwrap_or(&last.full_name).to_string())
+    }
+
     /// Asks the running command to stop.
     pub fn cancel(&self) {
         if let Some(last) = self.lock().entries.last() {
             last.cancel.cancel();
         }
     }
+}
+
+/// The step in a command's parameters, `interface.step`.
+fn step_name(args: &Args) -> Option<Arc<str>> {
+    let step = args.get("step")?;
+    let name = step.get("step")?.as_str()?;
+    let interface = step.get("interface").and_then(|i| i.as_str());
+    Some(format!("{}.{name}", interface.unwrap_or("deploy")).into())
 }
 
 /// Waits for the command and writes its progress to the log meanwhile.

@@ -113,7 +113,7 @@ fn position(context: &Context) -> Result<Position, CommandFailure> {
 }
 
 /// The variables to change: none when the machine is not ours.
-fn variables(context: &Context) -> Result<Option<EfiVars>, CommandFailure> {
+pub(super) fn variables(context: &Context) -> Result<Option<EfiVars>, CommandFailure> {
     if let Some(folder) = context.agent.params.get(EFIVARS_PARAM) {
         return Ok(Some(EfiVars::new(Path::new(folder))));
     }

@@ -10,6 +10,7 @@ use crate::deploy::configdrive::PlaceError;
 use crate::disk;
 use crate::disk::NoRootDisk;
 use crate::disk::erase::EraseError;
+use crate::firmware::FirmwareError;
 use crate::raid::RaidError;
 
 /// A failed write of an image.
@@ -99,6 +100,15 @@ pub(super) fn erase(error: &EraseError) -> CommandFailure {
         "Error erasing block device",
         error.to_string(),
     )
+}
+
+/// What the firmware remembers, and keeps.
+pub(super) fn firmware(error: &FirmwareError) -> CommandFailure {
+    let details = CommandFailure::chain(error);
+    match error {
+        FirmwareError::Arguments(_) => CommandFailure::invalid_params(details),
+        _ => CommandFailure::execution(details),
+    }
 }
 
 /// A burn-in that was not passed, or not possible.

@@ -1,5 +1,6 @@
 //! Commands that are not about disks.
 
+mod lockdown;
 mod log;
 pub(crate) mod rescue;
 mod standby;
@@ -17,10 +18,11 @@ pub(crate) fn archive(ring: &Ring) -> io::Result<Vec<u8>> {
     log::archive(ring)
 }
 
-/// Adds `standby`, `system_passthrough`, `rescue` and `log`.
+/// Adds `standby`, `system`, `system_passthrough`, `rescue` and `log`.
 pub fn register(registry: &mut Registry, ring: Arc<Ring>) {
     standby::register(registry);
     system::register(registry);
+    lockdown::register(registry);
     rescue::register(registry);
     log::register(registry, ring);
 }

@@ -22,9 +22,9 @@ use crate::command::Registry;
 use crate::shutdown::Goal;
 
 /// Folder that a ramdisk with a login has.
-const FOLDER: &str = "etc/ipa-rescue-config";
+pub(crate) const FOLDER: &str = "etc/ipa-rescue-config";
 /// The file in it.
-const PASSWORD: &str = "ipa-rescue-password";
+pub(crate) const PASSWORD: &str = "ipa-rescue-password";
 /// Says that the machine is a user's.
 const MARK: &str = "etc/.rescued";
 /// Bytes of a hash, at most.

@@ -7,7 +7,9 @@
 //! does not panic, and a child that ends without being told to is followed by
 //! a restart of the machine.
 
+pub mod banner;
 mod console;
+mod login;
 pub mod modules;
 mod mounts;
 mod power;

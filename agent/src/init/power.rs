@@ -18,7 +18,7 @@ pub fn end(goal: Goal) -> ! {
     let (text, mode) = match goal {
         Goal::Reboot => ("restarting the machine", RebootMode::RB_AUTOBOOT),
         Goal::PowerOff => ("switching the machine off", RebootMode::RB_POWER_OFF),
-        Goal::Stay => rest(),
+        Goal::Stay | Goal::Lockdown => rest(),
     };
     info!("init: {text}");
     let result: nix::Result<Infallible> = reboot(mode);

@@ -18,6 +18,7 @@ use tracing::info;
 use tracing::warn;
 
 use super::console;
+use super::login;
 use super::modules;
 use super::mounts;
 use super::power;
@@ -30,7 +31,7 @@ use crate::shutdown::Goal;
 /// Tells the child that it is the one, see [`is_child_of_init`].
 const CHILD_FLAG: &str = "--child-of-init";
 /// Where programs that were added to the ramdisk lie.
-const PROGRAMS: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
+pub(super) const PROGRAMS: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 /// Time to read what went wrong, on a screen or a serial log.
 const READING_TIME: Duration = Duration::from_secs(30);
 /// Where PID 1's own lines go for the collected logs.
@@ -77,6 +78,7 @@ fn supervise(ring: &Arc<Ring>) -> io::Result<Infallible> {
     std::thread::Builder::new()
         .name("modules".to_owned())
         .spawn(move || load_modules(&ring))?;
+    login::start()?;
     let status = wait_for(&child)?;
     Err(io::Error::other(format!(
         "the agent ended without being told to: {status:?}"

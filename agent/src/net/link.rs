@@ -51,6 +51,13 @@ impl Links {
         result.map_err(change(format!("switch interface {index} on")))
     }
 
+    /// Switches an interface off; its addresses and routes are out of use.
+    pub async fn down(&self, index: u32) -> Result<(), LinkError> {
+        let message = LinkUnspec::new_with_index(index).down().build();
+        let result = self.0.link().set(message).execute().await;
+        result.map_err(change(format!("switch interface {index} off")))
+    }
+
     /// Takes a lease into use: MTU, address, routes.
     pub async fn apply(&self, index: u32, lease: &Lease) -> Result<(), LinkError> {
         if let Some(mtu) = lease.mtu {

@@ -26,6 +26,8 @@ const LARGE_RESULT: usize = 64 * 1024;
 pub(super) struct Entry {
     pub(super) id: Uuid,
     pub(super) full_name: Arc<str>,
+    /// The step that it runs, `interface.step`, if it runs one.
+    pub(super) step: Option<Arc<str>>,
     pub(super) mode: Mode,
     pub(super) started: Instant,
     pub(super) progress: ProgressSink,
@@ -35,10 +37,11 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub(super) fn new(full_name: &str, mode: Mode) -> Self {
+    pub(super) fn new(full_name: &str, mode: Mode, step: Option<Arc<str>>) -> Self {
         Self {
             id: Uuid::new_v4(),
             full_name: full_name.into(),
+            step,
             mode,
             started: Instant::now(),
             progress: ProgressSink::default(),

@@ -1,6 +1,7 @@
 //! Steps: what can be done with a node, in lists and one at a time.
 
 mod dispatch;
+mod memory;
 mod offers;
 
 use std::path::Path;
@@ -216,6 +217,16 @@ fn run(
                 _ => raid::delete(context, state, node)?,
             };
             result.insert("step_result".to_owned(), done);
+        }
+        Action::ErasePstore => {
+            let done = memory::erase_pstore(context)?;
+            tracing::info!("erase_pstore: {done}");
+            result.insert("step_result".to_owned(), Value::String(done));
+        }
+        Action::CleanNvram => {
+            let done = memory::clean_nvram(context, step)?;
+            tracing::info!("clean_uefi_nvram: {done}");
+            result.insert("step_result".to_owned(), Value::String(done));
         }
         Action::BurnIn(test) => {
             if test == burnin::Test::Disk {

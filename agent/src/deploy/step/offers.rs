@@ -25,6 +25,8 @@ pub(super) enum Action {
     RaidCreate,
     RaidDelete,
     RaidApply,
+    ErasePstore,
+    CleanNvram,
 }
 
 /// One step with its priority for each purpose; `None` where it is not
@@ -65,7 +67,7 @@ const fn raid(
 }
 
 /// All of them.
-pub(super) const OFFERS: [Offer; 11] = [
+pub(super) const OFFERS: [Offer; 13] = [
     Offer {
         interface: "deploy",
         name: "erase_devices",
@@ -97,6 +99,22 @@ pub(super) const OFFERS: [Offer; 11] = [
         clean: None,
         deploy: Some(0),
         service: Some(0),
+    },
+    Offer {
+        interface: "deploy",
+        name: "erase_pstore",
+        action: Action::ErasePstore,
+        clean: Some(0),
+        deploy: None,
+        service: None,
+    },
+    Offer {
+        interface: "deploy",
+        name: "clean_uefi_nvram",
+        action: Action::CleanNvram,
+        clean: Some(0),
+        deploy: Some(0),
+        service: None,
     },
     burn_in("burnin_cpu", Test::Cpu, Some(0)),
     burn_in("burnin_memory", Test::Memory, Some(0)),
@@ -171,11 +189,19 @@ impl Offer {
                     false,
                 ),
             })),
+            Action::CleanNvram => Some(json!({
+                "match_patterns": argument(
+                    "Regular expressions; a boot entry in whose device path one is found is \
+                     removed. By default those of partitions, and of shim and GRUB.",
+                    false,
+                ),
+            })),
             Action::EraseMetadata
             | Action::EraseAll
             | Action::EraseExpress
-            | Action::BurnIn(_)
-            | Action::RaidDelete => None,
+            | Action::ErasePstore
+            | Action::RaidDelete
+            | Action::BurnIn(_) => None,
         }
     }
 }

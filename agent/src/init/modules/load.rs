@@ -59,10 +59,12 @@ impl Loader {
             .lines()
             .map(str::trim)
             .filter(|name| !name.is_empty() && !name.starts_with('#'));
-        let efi = Path::new("/sys/firmware/efi")
-            .exists()
-            .then_some("efivarfs");
-        for name in names.chain(efi) {
+        // The kernel's crash records are kept in variables, too.
+        let efi: &[&str] = match Path::new("/sys/firmware/efi").exists() {
+            true => &["efivarfs", "efi_pstore"],
+            false => &[],
+        };
+        for name in names.chain(efi.iter().copied()) {
             self.load(name);
         }
     }
