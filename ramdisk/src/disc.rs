@@ -159,7 +159,10 @@ fn config(parts: &Parts<'_>, esp_at: u64) -> Result<String> {
     let range = |name| -> Result<String> {
         let section = pe::section(parts.uki, name)?;
         let start = esp_at + uki_at as u64 + section.start as u64;
-        ensure!(start % SECTOR == 0, "section {name} begins inside a sector");
+        ensure!(
+            start.is_multiple_of(SECTOR),
+            "section {name} begins inside a sector"
+        );
         let sectors = (section.len() as u64).div_ceil(SECTOR);
         Ok(format!("($root){}+{sectors}", start / SECTOR))
     };

@@ -137,7 +137,7 @@ async fn probe(kernel: &Path) -> Result<bool> {
 }
 
 /// The first program of this name on the search path.
-fn which(program: &str) -> Option<std::path::PathBuf> {
+pub fn which(program: &str) -> Option<std::path::PathBuf> {
     ["/usr/local/bin", "/usr/bin", "/usr/local/sbin", "/usr/sbin"]
         .iter()
         .map(|folder| Path::new(folder).join(program))

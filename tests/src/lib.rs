@@ -16,6 +16,7 @@ pub mod demo;
 pub mod deploy;
 pub mod disk;
 pub mod dnsmasq;
+pub mod first_beat;
 pub mod fleet;
 pub mod images;
 pub mod kill;

@@ -165,9 +165,11 @@ fn run(command: Command) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Test(test) => block_on(runner::run(test.filter, test.all, test.jobs)),
-        Command::Bench(options) => {
-            block_on(async move { bench::run(options.kind).await.map(|()| ExitCode::SUCCESS) })
-        }
+        Command::Bench(options) => block_on(async move {
+            bench::run(options.kind, accel)
+                .await
+                .map(|()| ExitCode::SUCCESS)
+        }),
         Command::Peer { task } => {
             block_on(async move { peer::run(task).await.map(|()| ExitCode::SUCCESS) })
         }

@@ -235,12 +235,17 @@ impl World {
         let file = self.paths.image(name)?;
         let url = self.images.offer_file(&format!("{name}.qcow2"), &file);
         let digest = read_digest(&file.with_extension("qcow2.sha256"))?;
-        Ok(json!({
-            "image_source": url,
-            "image_os_hash_algo": "sha256",
-            "image_os_hash_value": digest,
-            "image_disk_format": "qcow2",
-        }))
+        Ok(instance_info(&url, &digest))
+    }
+
+    /// The same for a qcow2 file of the run.
+    pub fn offer_file(&self, file: &std::path::Path) -> Result<Value> {
+        let url = self.images.offer_file("own.qcow2", file);
+        let output = std::process::Command::new("sha256sum").arg(file).output()?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let digest = said.split_whitespace().next().unwrap_or_default();
+        anyhow::ensure!(digest.len() == 64, "sha256sum {}: {said}", file.display());
+        Ok(instance_info(&url, digest))
     }
 
     /// The serial console of a machine.
@@ -258,6 +263,15 @@ impl World {
         }
         self.dnsmasq.stop(std::time::Duration::from_secs(5)).await;
     }
+}
+
+fn instance_info(url: &str, digest: &str) -> Value {
+    json!({
+        "image_source": url,
+        "image_os_hash_algo": "sha256",
+        "image_os_hash_value": digest,
+        "image_disk_format": "qcow2",
+    })
 }
 
 /// The first word of a checksum file in the form of `sha256sum`.

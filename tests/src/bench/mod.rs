@@ -2,6 +2,7 @@
 //! binaries, which `cargo xtask bench` builds.
 
 pub mod api;
+pub mod boot;
 pub mod files;
 pub mod image;
 pub mod ironic;
@@ -19,6 +20,7 @@ use anyhow::Result;
 use serde_json::Value;
 
 use self::stop::Stop;
+use crate::accel::Accel;
 use crate::paths::Paths;
 use crate::paths::existing;
 
@@ -29,12 +31,14 @@ pub enum Kind {
     Image(image::Options),
     /// The server: requests per second, memory.
     Api(api::Options),
+    /// The ramdisk: boot to the first heartbeat, sizes.
+    Boot(boot::Options),
     /// One conductor with thousands of nodes whose agents call in.
     Scale(scale::Options),
 }
 
 /// Measures and prints.
-pub async fn run(kind: Kind) -> Result<()> {
+pub async fn run(kind: Kind, accel: Option<Accel>) -> Result<()> {
     let paths = Paths::find()?;
     std::fs::create_dir_all(&paths.runs)?;
     match kind {
@@ -46,6 +50,11 @@ pub async fn run(kind: Kind) -> Result<()> {
             let ironic = paths.root.join("target/tools/ironic");
             let found = api::run(work.path(), &server, &ironic, &options).await?;
             show(&found, options.json, api::print);
+            Ok(())
+        }
+        Kind::Boot(options) => {
+            let found = boot::run(&paths, accel, &options).await?;
+            show(&found, options.json, boot::print);
             Ok(())
         }
         Kind::Scale(options) => {

@@ -13,7 +13,9 @@ mod machines;
 mod nothing;
 mod openstack;
 mod peers;
+mod ramdisks;
 mod real_agent;
+mod real_ironic;
 mod schemathesis;
 mod steps;
 mod sushy;
@@ -153,6 +155,29 @@ pub const SCENARIOS: &[Scenario] = &[
         real_agent::clean_and_deploy,
         20,
         "our conductor drives a real ironic-python-agent through clean and deploy",
+        slow = true
+    ),
+    scenario!(
+        "real_ironic",
+        real_ironic::our_agent,
+        20,
+        "a real Ironic inspects, cleans and deploys by our agent",
+        slow = true,
+        world = false
+    ),
+    scenario!(
+        "ramdisk_boots",
+        ramdisks::boots,
+        15,
+        "kernel with initramfs, UKI and disc boot to a first heartbeat",
+        slow = true,
+        world = false
+    ),
+    scenario!(
+        "small_memory",
+        ramdisks::small_memory,
+        20,
+        "256 MB of memory are enough for an image of 20 GiB",
         slow = true
     ),
     scenario!(

@@ -205,7 +205,7 @@ async fn image(folder: &std::path::Path) -> Result<Vec<u8>> {
 }
 
 /// Serves the image; gives URL and digest.
-async fn offer(image: Vec<u8>) -> Result<(String, String)> {
+pub(super) async fn offer(image: Vec<u8>) -> Result<(String, String)> {
     let digest = Sha256::digest(&image);
     let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
