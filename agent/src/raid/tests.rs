@@ -86,6 +86,7 @@ impl Files {
         fs::remove_dir_all(self.0.join("sys/block").join(device)).unwrap();
         fs::remove_file(self.0.join("dev").join(device)).unwrap();
         for disk in fs::read_dir(self.0.join("sys/block")).unwrap().flatten() {
+            fs::remove_file(disk.path().join("holders").join(device)).ok();
             for part in fs::read_dir(disk.path()).unwrap().flatten() {
                 fs::remove_file(part.path().join("holders").join(device)).ok();
             }
@@ -107,7 +108,12 @@ fn superblock(name: &str) -> Vec<u8> {
 
 impl Kernel for Files {
     fn stop_md(&self, node: &Path) -> io::Result<()> {
-        self.gone(node.file_name().unwrap().to_str().unwrap());
+        let device = node.file_name().unwrap().to_str().unwrap();
+        let holders = self.0.join("sys/block").join(device).join("holders");
+        if fs::read_dir(holders).is_ok_and(|mut holders| holders.next().is_some()) {
+            return Err(io::ErrorKind::ResourceBusy.into());
+        }
+        self.gone(device);
         Ok(())
     }
 
@@ -569,6 +575,27 @@ fn what_half_of_an_array_is_left_goes_too() {
     let disk = File::open(machine.dev("sda")).unwrap();
     disk.read_exact_at(&mut bytes, 551 * MIB + 4096).unwrap();
     assert_eq!(bytes, [0; 4]);
+}
+
+#[test]
+fn an_array_of_arrays_is_taken_apart_from_the_top() {
+    let machine = Machine::new(&[("sda", 8), ("sdb", 8), ("sdc", 8), ("sdd", 8)]);
+    let files = machine.files();
+    files.array("md0", "left", "raid1", &["sda1", "sdb1"]);
+    files.array("md1", "right", "raid1", &["sdc1", "sdd1"]);
+    for below in ["md0", "md1"] {
+        files.write(&format!("sys/block/{below}/holders/md9"), "");
+        files.write(&format!("sys/block/md9/slaves/{below}"), "");
+    }
+    files.write("sys/block/md9/md/level", "raid0");
+    files.write("sys/block/md9/size", "16777216");
+    let node = File::create(machine.dev("md9")).unwrap();
+    node.set_len(8 * GIB).unwrap();
+    machine
+        .with(&Double::default(), &json!({}), delete)
+        .unwrap();
+    let left = machine.with(&Double::default(), &json!({}), |site| site.tree().arrays());
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]
