@@ -19,6 +19,7 @@ pub mod dnsmasq;
 pub mod first_beat;
 pub mod fleet;
 pub mod images;
+pub mod initramfs;
 pub mod kill;
 pub mod netns;
 pub mod paths;

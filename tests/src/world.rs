@@ -16,6 +16,8 @@ use crate::bmc::Machine;
 use crate::child::Daemon;
 use crate::dnsmasq;
 use crate::images::Images;
+use crate::initramfs;
+use crate::initramfs::Extra;
 use crate::netns;
 use crate::netns::HostPort;
 use crate::paths::Paths;
@@ -41,6 +43,8 @@ pub struct Options {
     pub server_config: String,
     /// Folder of the ramdisk below `target`; `ramdisk` when it is empty.
     pub ramdisk: &'static str,
+    /// Files that come into the ramdisk beside what it has.
+    pub ramdisk_files: Vec<Extra>,
     /// Starts no server; iPXE is sent to this script instead.
     pub script_only: Option<String>,
 }
@@ -102,6 +106,10 @@ impl World {
             paths.ramdisk = paths.root.join("target").join(options.ramdisk);
         }
         let run = RunDir::create(&paths.runs, &options.label)?;
+        if !options.ramdisk_files.is_empty() {
+            let folder = run.scratch_dir("ramdisk")?;
+            paths.ramdisk = initramfs::extend(&paths, &folder, &options.ramdisk_files)?;
+        }
         let accel = Accel::choose(
             options.accel,
             &paths.runs.join("accel"),

@@ -57,8 +57,8 @@ const RESCUE: [&str; 2] = ["busybox-static", "dropbear-bin"];
 /// GRUB for discs that a BIOS boots: its modules, the program that puts them
 /// together, and the library that it needs.
 const GRUB: [&str; 3] = ["grub-pc-bin", "grub-common", "libdevmapper1.02.1"];
-/// For software RAID and burn-in.
-const TOOLS: [&str; 3] = ["mdadm", "stress-ng", "fio"];
+/// For software RAID and burn-in; and to make what tenants leave behind.
+const TOOLS: [&str; 4] = ["mdadm", "stress-ng", "fio", "lvm2"];
 /// Packages that the libraries of programs may be in begin with one of these.
 const LIBRARIES: &[&str] = &["lib", "zlib1g"];
 

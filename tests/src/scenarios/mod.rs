@@ -10,6 +10,7 @@ mod killed_server;
 mod kills;
 mod leftovers;
 mod machines;
+mod managers;
 mod nothing;
 mod openstack;
 mod peers;
@@ -178,6 +179,20 @@ pub const SCENARIOS: &[Scenario] = &[
         ramdisks::small_memory,
         20,
         "256 MB of memory are enough for an image of 20 GiB",
+        slow = true
+    ),
+    scenario!(
+        "hardware_managers",
+        managers::steps,
+        20,
+        "a vendor's hardware manager and burn-in steps in a real ramdisk",
+        slow = true
+    ),
+    scenario!(
+        "stacked_storage",
+        managers::stacked_storage,
+        20,
+        "a metadata wipe over LVM on md, LUKS and ZFS; an array made anew is empty",
         slow = true
     ),
     scenario!(
