@@ -14,6 +14,7 @@ use sha2::Sha256;
 use crate::debian;
 use crate::disk;
 use crate::parts::Parts;
+use crate::raid;
 use crate::tiny;
 
 /// Which image.
@@ -23,6 +24,8 @@ pub enum Kind {
     Debian,
     /// Kernel and busybox; the folder that becomes `/lib/modules`.
     Tiny(PathBuf),
+    /// The same on an md array.
+    Raid(PathBuf),
 }
 
 impl Kind {
@@ -30,6 +33,7 @@ impl Kind {
         match self {
             Self::Debian => "debian",
             Self::Tiny(_) => "tiny",
+            Self::Raid(_) => "raid",
         }
     }
 }
@@ -67,6 +71,7 @@ pub fn build(kind: &Kind, parts: &Parts, out: &Path) -> Result<String> {
     match kind {
         Kind::Debian => debian::build(parts, seed, &work, &raw)?,
         Kind::Tiny(modules) => tiny::build(parts, modules, seed, &work, &raw)?,
+        Kind::Raid(modules) => raid::build(parts, modules, seed, &work, &raw)?,
     }
     let partial = work.join("image.qcow2");
     disk::to_qcow2(&raw, &partial)?;
@@ -107,6 +112,12 @@ fn inputs(kind: &Kind, parts: &Parts) -> [u8; 32] {
         Kind::Tiny(_) => {
             add(include_str!("tiny.rs"));
             add(tiny::INIT);
+        }
+        Kind::Raid(_) => {
+            add(include_str!("tiny.rs"));
+            add(include_str!("raid.rs"));
+            add(tiny::INIT);
+            add(raid::INIT);
         }
     }
     hash.finalize().into()

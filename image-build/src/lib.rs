@@ -10,10 +10,12 @@ mod debian;
 mod disk;
 mod grub;
 mod parts;
+mod raid;
 mod sources;
 mod tiny;
 
 pub use crate::build::Kind;
 pub use crate::build::build;
 pub use crate::parts::Parts;
+pub use crate::raid::modules as raid_modules;
 pub use crate::tiny::MODULES as TINY_MODULES;

@@ -11,11 +11,14 @@ use wrought_image_build::Kind;
 use wrought_image_build::Parts;
 use wrought_image_build::TINY_MODULES;
 use wrought_image_build::build;
+use wrought_image_build::raid_modules;
 
 const USAGE: &str = "\
 usage: wrought-image-build debian --out DIR --package DIR…
        wrought-image-build tiny --out DIR --modules DIR --package DIR…
-       wrought-image-build tiny-modules    (prints which modules tiny needs)";
+       wrought-image-build raid --out DIR --modules DIR --package DIR…
+       wrought-image-build tiny-modules    (prints which modules tiny needs)
+       wrought-image-build raid-modules    (prints which modules raid needs)";
 
 fn main() -> ExitCode {
     match run() {
@@ -46,6 +49,8 @@ fn run() -> Result<String> {
     let kind = match name.to_str() {
         Some("debian") => Kind::Debian,
         Some("tiny") => Kind::Tiny(modules.context(USAGE)?),
+        Some("raid") => Kind::Raid(modules.context(USAGE)?),
+        Some("raid-modules") => return Ok(raid_modules().join("\n")),
         Some("tiny-modules") => return Ok(TINY_MODULES.join("\n")),
         _ => bail!(USAGE),
     };

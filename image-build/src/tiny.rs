@@ -66,18 +66,31 @@ pub(crate) fn build(
 
 fn initramfs(busybox: Vec<u8>, modules: &Path) -> Result<Vec<u8>> {
     let mut archive = Archive::new();
-    archive.file("init", 0o755, INIT.into())?;
+    fill(&mut archive, INIT, busybox, MODULES, modules)?;
+    compress(&archive)
+}
+
+/// Puts the program, busybox and modules into an initramfs.
+pub(crate) fn fill(
+    archive: &mut Archive,
+    init: &str,
+    busybox: Vec<u8>,
+    names: &[&str],
+    modules: &Path,
+) -> Result<()> {
+    archive.file("init", 0o755, init.into())?;
     archive.file("bin/busybox", 0o755, busybox)?;
     for dir in ["dev", "mnt", "proc", "sys"] {
         archive.directory(dir, 0o755)?;
     }
     archive.char_device("dev/console", 0o600, 5, 1)?;
-    archive.file(
-        "etc/modules",
-        0o644,
-        (MODULES.join("\n") + "\n").into_bytes(),
-    )?;
-    add_tree(&mut archive, modules, "lib/modules")?;
+    let names = names.join("\n") + "\n";
+    archive.file("etc/modules", 0o644, names.into_bytes())?;
+    add_tree(archive, modules, "lib/modules")
+}
+
+/// The archive as the kernel takes it.
+pub(crate) fn compress(archive: &Archive) -> Result<Vec<u8>> {
     let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     archive.write_to(&mut out)?;
     out.finish().context("compressing the initramfs")

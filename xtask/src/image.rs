@@ -39,7 +39,8 @@ pub(crate) fn main(args: &[String]) -> Result<()> {
         }
         ["debian"] => debian(),
         ["tiny"] => tiny(),
-        _ => Err(Exit::new(EX_USAGE, "usage: cargo xtask image [debian|tiny]").into()),
+        ["raid"] => raid(),
+        _ => Err(Exit::new(EX_USAGE, "usage: cargo xtask image [debian|tiny|raid]").into()),
     }
 }
 
@@ -57,16 +58,26 @@ fn debian() -> Result<()> {
 }
 
 fn tiny() -> Result<()> {
-    let packages = packages(&["busybox-static"])?;
+    small("tiny", &["busybox-static"])
+}
+
+/// What tiny is, on software RAID: mdadm with its libraries comes along.
+fn raid() -> Result<()> {
+    small("raid", &["busybox-static", "mdadm", "libc6", "libudev1"])
+}
+
+fn small(name: &str, more: &[&str]) -> Result<()> {
+    let packages = packages(more)?;
+    let list = format!("{name}-modules");
     let names = output(cargo().args([
         "run",
         "--quiet",
         "-p",
         "wrought-image-build",
         "--",
-        "tiny-modules",
+        list.as_str(),
     ]))?;
-    let modules = artefacts("images/tiny-modules");
+    let modules = artefacts(&format!("images/{list}"));
     let mut command = cargo();
     command.args([
         "run",
@@ -79,7 +90,7 @@ fn tiny() -> Result<()> {
     ]);
     command.arg(&packages.kernel).arg("--out").arg(&modules);
     run(command.args(names.split_whitespace()))?;
-    image("tiny", &packages.all, Some(&modules))
+    image(name, &packages.all, Some(&modules))
 }
 
 fn image(name: &str, packages: &[PathBuf], modules: Option<&Path>) -> Result<()> {

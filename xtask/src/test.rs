@@ -11,6 +11,7 @@ use crate::command::cargo;
 use crate::command::run;
 use crate::fuzz;
 use crate::harness;
+use crate::image;
 use crate::ramdisk;
 use crate::setup;
 use crate::tidy;
@@ -105,7 +106,10 @@ pub(crate) fn main(args: &[String]) -> Result<()> {
         stages.stage("build", || {
             harness::prepare(&["debian", "tiny"])?;
             match extent {
-                Extent::All => ramdisk::build(&ramdisk::Variant::tools()),
+                Extent::All => {
+                    image::main(&["raid".to_owned()])?;
+                    ramdisk::build(&ramdisk::Variant::tools())
+                }
                 Extent::Fast | Extent::Plain => Ok(()),
             }
         })?;

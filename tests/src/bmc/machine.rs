@@ -88,6 +88,7 @@ struct Inner {
     boot: Override,
     firmware: Firmware,
     media: Option<Media>,
+    unplugged: Vec<usize>,
     happenings: Vec<(Instant, Happening)>,
 }
 
@@ -107,6 +108,7 @@ impl Machine {
             boot: Override::NONE,
             firmware,
             media: None,
+            unplugged: Vec::new(),
             happenings: Vec::new(),
         };
         Self {
@@ -163,6 +165,12 @@ impl Machine {
         Ok(())
     }
 
+    /// Takes these disks out, by their places, and puts all others in; the next
+    /// power-on meets it.
+    pub async fn unplug(&self, disks: &[usize]) {
+        self.inner.lock().await.unplugged = disks.to_vec();
+    }
+
     /// Switches on; nothing happens when it is on.
     pub async fn power_on(&self) -> Result<()> {
         let mut inner = self.inner.lock().await;
@@ -175,8 +183,15 @@ impl Machine {
         }
         let boot = inner.boot.next_boot();
         let media = inner.media.as_ref().map(|media| media.file.as_path());
+        let mut spec = (*self.spec).clone();
+        let mut place = 0..;
+        spec.disks.retain(|_| {
+            place
+                .next()
+                .is_some_and(|place| !inner.unplugged.contains(&place))
+        });
         let (running, events) =
-            Running::start(&self.spec, self.accel, inner.firmware, boot, media).await?;
+            Running::start(&spec, self.accel, inner.firmware, boot, media).await?;
         inner.boot = inner.boot.after_boot();
         // The running boot has its order already; this is for the next one.
         if inner.boot.next_boot() != boot {

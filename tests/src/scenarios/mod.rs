@@ -14,6 +14,7 @@ mod managers;
 mod nothing;
 mod openstack;
 mod peers;
+mod raid;
 mod ramdisks;
 mod real_agent;
 mod real_ironic;
@@ -179,6 +180,13 @@ pub const SCENARIOS: &[Scenario] = &[
         ramdisks::small_memory,
         20,
         "256 MB of memory are enough for an image of 20 GiB",
+        slow = true
+    ),
+    scenario!(
+        "raid_boot",
+        raid::boot,
+        30,
+        "software RAID-1: made in cleaning, deployed on, started without either disk",
         slow = true
     ),
     scenario!(
