@@ -1,5 +1,6 @@
 //! The ramdisk by itself: what boots it, on what, and how little it needs.
 
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use anyhow::Result;
 use anyhow::ensure;
+use serde_json::json;
 
 use super::Context;
 use crate::accel::Accel;
@@ -94,9 +96,22 @@ pub(super) async fn small_memory(context: &mut Context) -> Result<()> {
     let bmc = world.add_machine("small", options).await?;
     let image = world.offer_file(&large)?;
     let node = Node::enrol(world, &bmc, "ipxe", &account).await?;
+    // Overwriting such a disk would fill this host's.
+    node.api
+        .set(&node.uuid, &[("/automated_clean", json!(false))])
+        .await?;
     node.make_available().await?;
     node.set_image(&image).await?;
-    node.deploy(&Instance::random()).await?;
+    // The boot loader of the image itself wants more memory than this.
+    let extra = json!({"configdrive": Instance::random().configdrive()});
+    node.go("active", extra, "active").await?;
+    let mut found = [0; 4096];
+    std::fs::File::open(&node.bmc.machine().spec().disks[0].path)?
+        .read_exact_at(&mut found, MARKED)?;
+    ensure!(
+        found == [MARK; 4096],
+        "the image's last data is not on the disk"
+    );
     let shown = node.api.node(&node.uuid).await?;
     account.say(&format!(
         "{SMALL_MIB} MiB deployed 20 GiB; the agent's peak: {} bytes",
@@ -104,6 +119,10 @@ pub(super) async fn small_memory(context: &mut Context) -> Result<()> {
     ));
     Ok(())
 }
+
+/// Where data lies near the end of the large image, and what it is.
+const MARKED: u64 = 19 << 30;
+const MARK: u8 = 0xa5;
 
 /// The small image grown to 20 GiB, with data near its end.
 async fn large_image(tiny: &Path, large: PathBuf) -> Result<PathBuf> {
