@@ -11,7 +11,10 @@
 //! - It may move the clock back only when the clock is past [`LATEST`], where
 //!   no date can be right, and never before [`EARLIEST`].
 //!
-//! Nothing else of that answer is used, and no secret is sent with it.
+//! Nothing else of that answer is used, and no secret is sent with it. An NTP
+//! server (`ipa-ntp-server`) is believed as much and no more.
+
+mod ntp;
 
 use std::time::Duration;
 use std::time::SystemTime;
@@ -46,15 +49,23 @@ pub fn correction(now: Duration, server: Duration) -> Option<Duration> {
     (behind || absurd).then_some(server)
 }
 
-/// Asks the API for the date and sets the clock if [`correction`] says so.
-/// Trouble is only logged: the checked connection that follows has the last
-/// word. Only PID 1 may set the clock of its machine.
-pub async fn set_from_api(params: &Params) {
+/// Asks the NTP server that is named, else the API for the date, and sets the
+/// clock if [`correction`] says so. Trouble is only logged: the checked
+/// connection that follows has the last word. Only PID 1 may set the clock of
+/// its machine.
+pub async fn set(params: &Params) {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     let mut server = None;
-    for url in &params.api_urls {
+    if let Some(name) = params.get("ipa-ntp-server").filter(|name| !name.is_empty()) {
+        match ntp::ask(name).await {
+            Ok(time) => server = Some(time),
+            Err(error) => warn!("clock: NTP server {name}: {error}"),
+        }
+    }
+    let urls = params.api_urls.iter().filter(|_| server.is_none());
+    for url in urls {
         match ask(url).await {
             Ok(Some(date)) => {
                 server = Some(date);
@@ -66,9 +77,7 @@ pub async fn set_from_api(params: &Params) {
     }
     let Some(server) = server else {
         if now < EARLIEST {
-            warn!(
-                "clock: it is wrong and no API address gives the date: certificates may be refused"
-            );
+            warn!("clock: it is wrong and nobody gives the date: certificates may be refused");
         }
         return;
     };
@@ -78,7 +87,7 @@ pub async fn set_from_api(params: &Params) {
     let seconds = i64::try_from(target.as_secs()).unwrap_or(i64::MAX);
     match ClockId::CLOCK_REALTIME.set_time(TimeSpec::new(seconds, 0)) {
         Ok(()) => info!(
-            "clock: set by the API's date, it was {} s off",
+            "clock: set, it was {} s off",
             target.abs_diff(now).as_secs()
         ),
         Err(error) => warn!("clock: cannot be set: {error}"),

@@ -154,7 +154,7 @@ pub(super) fn as_child_of_init() -> ExitCode {
             let line = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
             tokio::spawn(board.clone().show(banner::consoles(&line)));
             net::bring_up::bring_up(&params).await?;
-            clock::set_from_api(&params).await;
+            clock::set(&params).await;
             let config = || Config {
                 params: params.clone(),
                 only_disk: Vec::new(),
@@ -182,15 +182,17 @@ fn init_params() -> Result<Params, Failure> {
     let line = std::fs::read_to_string("/proc/cmdline")
         .map_err(|error| format!("/proc/cmdline cannot be read: {error}"))?;
     let mut words = Words::from_cmdline(&line);
-    let (mut media_trust, mut image_ca) = (None, None);
+    let (mut media_trust, mut image_ca, mut network_data) = (None, None, None);
     if words.get("boot_method") == Some("vmedia") {
         let media = vmedia::wait()?;
         words.merge(media.words);
         media_trust = media.trust;
         image_ca = media.image_ca;
+        network_data = media.network_data;
     }
     let mut params = Params::from_words(words)?;
     params.image_ca = image_ca;
+    params.network_data = network_data;
     if let Some(trust) = media_trust
         && params.trust != Trust::Insecure
     {

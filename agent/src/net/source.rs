@@ -52,23 +52,26 @@ pub async fn toward(url: &str) -> Result<IpAddr, NoSource> {
     let host = host.trim_matches(['[', ']']).to_owned();
     let port = parsed.port_or_known_default().unwrap_or(443);
     let mut attempt = 1;
-    let address = loop {
+    loop {
         match once(&host, port).await {
-            Ok(address) => break address,
+            Ok(address) if !is_link_local(address) => return Ok(address),
+            // The network's own address may come a little later.
+            Ok(address) if attempt >= ATTEMPTS => {
+                return Err(NoSource::LinkLocal { host, address });
+            }
+            Ok(address) => info!("network: only {address} leads to {host} yet"),
             Err(source) if attempt >= ATTEMPTS => return Err(NoSource::Route { host, source }),
             Err(error) => info!("network: no route to {host} yet: {error}"),
         }
         attempt += 1;
         tokio::time::sleep(PAUSE).await;
-    };
-    let link_local = match address {
+    }
+}
+
+fn is_link_local(address: IpAddr) -> bool {
+    match address {
         IpAddr::V4(address) => address.is_link_local(),
         IpAddr::V6(address) => address.is_unicast_link_local(),
-    };
-    if link_local {
-        Err(NoSource::LinkLocal { host, address })
-    } else {
-        Ok(address)
     }
 }
 
@@ -81,11 +84,9 @@ pub async fn route_exists(url: &str) -> bool {
     }) else {
         return false;
     };
-    match once(&host, port).await {
-        Ok(IpAddr::V6(address)) => !address.is_unicast_link_local(),
-        Ok(IpAddr::V4(_)) => true,
-        Err(_) => false,
-    }
+    once(&host, port)
+        .await
+        .is_ok_and(|address| !is_link_local(address))
 }
 
 async fn once(host: &str, port: u16) -> io::Result<IpAddr> {

@@ -11,7 +11,7 @@
 //! | `wrought-image-ca-sha256` | hex SHA-256 of the DER of an image server's CA, which the server sends | – |
 //! | `ipa-agent-token` | token that was made before the boot | – |
 //! | `BOOTIF` | the NIC that the firmware booted from | – |
-//! | `boot_method` | `vmedia`: read `PARAMS.TXT`, `CA.PEM` and `IMAGECA.PEM` from the ISO | – |
+//! | `boot_method` | `vmedia`: read `PARAMS.TXT`, `CA.PEM`, `IMAGECA.PEM` and `NETDATA.JSN` from the ISO | – |
 //! | `ipa-heartbeat-interval` | fixed interval, seconds | from the lookup |
 //! | `ipa-lookup-timeout`, `-interval` | seconds | 600, 1 |
 //! | `ipa-listen-host`, `-port` | the command server | all, 9999 |
@@ -21,6 +21,10 @@
 //! | `ipa-image-download-connection-retries` | attempts after the first that bring nothing new | 9 |
 //! | `ipa-image-download-connection-retry-interval` | pause between attempts, seconds | 10 |
 //! | `ipa-network-interface` | the NIC to use | – |
+//! | `ipa-enable-vlan-interfaces` | VLANs to make: `eth0.100`, or `eth0` or `all` for those that switches name | – |
+//! | `wrought-dhcp-timeout` | how long the NIC to use is asked on before the others, seconds | 45 |
+//! | `ipa-collect-lldp`, `ipa-lldp-timeout` | what switches say, in the inventory; how long to listen, seconds | 0, 30 |
+//! | `ipa-ntp-server` | where the time is asked for before the API's `Date` | – |
 //! | `wrought-memory` | budget of the data path, MiB | a quarter of the RAM, 48–512 |
 //! | `wrought-verify-after-write` | read the disk back before it is made bootable | 0 |
 //! | `ipa-debug` | log more | 0 |
@@ -75,6 +79,8 @@ pub struct Params {
     pub network_interface: Option<String>,
     /// Whether more parameters are on virtual media.
     pub vmedia: bool,
+    /// `network_data.json` of virtual media.
+    pub network_data: Option<String>,
     /// Fixed time between heartbeats.
     pub heartbeat_interval: Option<Duration>,
     /// How long a lookup is tried.
@@ -119,6 +125,7 @@ impl Default for Params {
             bootif: None,
             network_interface: None,
             vmedia: false,
+            network_data: None,
             heartbeat_interval: None,
             lookup_timeout: Duration::from_secs(600),
             lookup_interval: Duration::from_secs(1),

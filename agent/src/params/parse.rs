@@ -43,6 +43,7 @@ impl Params {
             bootif: value(&words, "BOOTIF", "01-aa-bb-cc-dd-ee-ff")?,
             network_interface: words.get("ipa-network-interface").map(str::to_owned),
             vmedia: words.get("boot_method") == Some("vmedia"),
+            network_data: None,
             heartbeat_interval: duration(&words, "ipa-heartbeat-interval", seconds)?
                 .filter(|interval| !interval.is_zero()),
             lookup_timeout: duration(&words, "ipa-lookup-timeout", seconds)?

@@ -1,5 +1,5 @@
-//! Parameters on virtual media: `PARAMS.TXT`, `CA.PEM` and `IMAGECA.PEM` in
-//! the root of the ISO that the conductor made for this node.
+//! Parameters on virtual media: `PARAMS.TXT`, `CA.PEM`, `IMAGECA.PEM` and
+//! `NETDATA.JSN` in the root of the ISO that the conductor made for this node.
 //!
 //! The disc is read from its block device, without a mount. Only CD drives
 //! and removable disks up to 4 GiB are looked at, so that nothing that a
@@ -26,6 +26,7 @@ pub const VOLUME_ID: &str = "WROUGHT_VMEDIA";
 const PARAMS: &str = "PARAMS.TXT";
 const CA: &str = "CA.PEM";
 const IMAGE_CA: &str = "IMAGECA.PEM";
+const NETWORK_DATA: &str = "NETDATA.JSN";
 /// Bytes that each file may have.
 const LIMIT: u64 = 64 * 1024;
 /// A removable disk larger than this is no virtual medium.
@@ -75,6 +76,8 @@ pub struct Media {
     pub trust: Option<Trust>,
     /// CAs of image servers, PEM, if they are there.
     pub image_ca: Option<String>,
+    /// The network, OpenStack's `network_data.json`, if it is described.
+    pub network_data: Option<String>,
 }
 
 /// Waits for the disc and reads it.
@@ -146,7 +149,7 @@ fn read(device: &Path) -> Result<Option<Media>, MediaError> {
     }
     let device = device.display().to_string();
     let has = |name| reader.list().iter().any(|entry| entry.name == name);
-    let (has_ca, has_image_ca) = (has(CA), has(IMAGE_CA));
+    let (has_ca, has_image_ca, has_network) = (has(CA), has(IMAGE_CA), has(NETWORK_DATA));
     let mut text = |name: &'static str| {
         let file_error = |source| MediaError::File {
             device: device.clone(),
@@ -170,10 +173,16 @@ fn read(device: &Path) -> Result<Option<Media>, MediaError> {
     } else {
         None
     };
+    let network_data = if has_network {
+        Some(text(NETWORK_DATA)?)
+    } else {
+        None
+    };
     Ok(Some(Media {
         words,
         trust,
         image_ca,
+        network_data,
     }))
 }
 
@@ -191,7 +200,12 @@ mod tests {
     fn iso(volume: &str) -> Vec<u8> {
         let params: &[u8] = b"ipa-api-url=https://192.0.2.1:6385\nipa-agent-token=x\n";
         let ca: &[u8] = b"-----BEGIN CERTIFICATE-----\n";
-        let files = [("PARAMS.TXT", params), ("CA.PEM", ca), ("IMAGECA.PEM", ca)];
+        let files = [
+            ("PARAMS.TXT", params),
+            ("CA.PEM", ca),
+            ("IMAGECA.PEM", ca),
+            ("NETDATA.JSN", b"{}"),
+        ];
         let mut builder = Builder::new(volume);
         for (name, content) in files {
             builder = builder.file(name, content.len() as u64);
@@ -224,6 +238,7 @@ mod tests {
             media.trust,
             Some(Trust::Pem("-----BEGIN CERTIFICATE-----\n".to_owned()))
         );
+        assert_eq!(media.network_data.as_deref(), Some("{}"));
 
         fs::write(&path, iso("OTHER")).unwrap();
         assert!(read(&path).unwrap().is_none());

@@ -1,5 +1,5 @@
 //! The disc image for virtual media: the ramdisk as El Torito boot image, and
-//! two small files that are this node's own. It is laid out anew for each
+//! small files that are this node's own. It is laid out anew for each
 //! request and never stored.
 
 use std::path::PathBuf;
@@ -39,10 +39,15 @@ pub(crate) async fn parts(svc: &Service, node: &Node) -> Result<Vec<Part>, Error
         return Ok(Vec::new());
     };
     let token = internal::text(node, internal::AGENT_TOKEN).unwrap_or_default();
-    let files = [
+    let mut files = vec![
         ("CA.PEM", Bytes::from(svc.ca.ca_pem.clone())),
         ("PARAMS.TXT", Bytes::from(params::file(svc, node, token))),
     ];
+    if !node.network_data.is_empty() {
+        // The ramdisk sets its network up by it, and asks no DHCP server.
+        let text = serde_json::Value::Object(node.network_data.clone()).to_string();
+        files.push(("NETDATA.JSN", Bytes::from(text)));
+    }
     let mut builder = Builder::new(VOLUME).boot_image(*boot_len);
     for (name, content) in &files {
         builder = builder.file(name, content.len() as u64);

@@ -7,6 +7,8 @@ use dhcproto::v4::DhcpOption;
 use dhcproto::v4::Message;
 use dhcproto::v4::OptionCode;
 
+use crate::net::resolv::clean_domain;
+
 /// Times that a server leaves out, or sets absurdly low.
 const LEAST_LEASE: Duration = Duration::from_secs(60);
 
@@ -129,11 +131,4 @@ fn class_prefix(address: Ipv4Addr) -> u8 {
         128..192 => 16,
         _ => 24,
     }
-}
-
-/// A domain that may go into a file line by line.
-fn clean_domain(name: &str) -> Option<String> {
-    let name = name.trim_end_matches('\0');
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-    (!name.is_empty() && name.len() < 256 && name.chars().all(plain)).then(|| name.to_owned())
 }
