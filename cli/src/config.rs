@@ -328,6 +328,8 @@ impl Settings {
     }
 
     fn check_back(&self) -> Result<()> {
+        let inspection = self.conductor.inspection.check();
+        inspection.map_err(|problem| anyhow::anyhow!("[conductor.inspection] {problem}"))?;
         // A conductor alone does not know where the API listens.
         let listens = match self.form {
             Form::Serve => Some(self.ramdisk.listen.unwrap_or(self.listen)),

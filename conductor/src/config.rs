@@ -8,10 +8,18 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 mod erase;
+mod inspection;
 mod pace;
 mod priorities;
 
 pub use erase::Erase;
+pub use inspection::Accelerator;
+pub use inspection::AddPorts;
+pub use inspection::Hook;
+pub use inspection::Inspection;
+pub use inspection::KeepPorts;
+pub use inspection::Network;
+pub use inspection::PciAlias;
 pub use pace::Pace;
 pub use priorities::Priorities;
 
@@ -357,97 +365,6 @@ pub enum PasswordHash {
     Sha256,
     /// `$6$`
     Sha512,
-}
-
-/// `[conductor.inspection]`
-#[derive(Debug, Clone, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Inspection {
-    /// Seconds that a ramdisk may take to send what it found; 0: any time.
-    pub timeout: u64,
-    /// Whether the machine is switched off once that has come.
-    pub power_off: bool,
-    /// What is taken over from it, in this order.
-    pub hooks: Vec<Hook>,
-    /// Which NICs become ports.
-    pub add_ports: AddPorts,
-    /// Which ports stay.
-    pub keep_ports: KeepPorts,
-    /// Whether `pxe_enabled` of ports follows what the machine booted from.
-    pub update_pxe_enabled: bool,
-    /// Hardware type of the nodes that are made for machines that nobody
-    /// knows; none: such machines are turned away.
-    pub discovery_driver: Option<String>,
-    /// URLs at and below which inspection rules may call (`api-call`).
-    pub api_call_allow: Vec<String>,
-}
-
-impl Default for Inspection {
-    fn default() -> Self {
-        Self {
-            timeout: 1800,
-            power_off: true,
-            hooks: vec![
-                Hook::RamdiskError,
-                Hook::ValidateInterfaces,
-                Hook::Ports,
-                Hook::Architecture,
-            ],
-            add_ports: AddPorts::default(),
-            keep_ports: KeepPorts::default(),
-            update_pxe_enabled: true,
-            discovery_driver: None,
-            api_call_allow: Vec::new(),
-        }
-    }
-}
-
-/// One thing that is taken over from what a ramdisk found; the names are
-/// Ironic's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Hook {
-    /// An error of the ramdisk ends the inspection.
-    RamdiskError,
-    /// Which NICs are real; goes before `ports`.
-    ValidateInterfaces,
-    /// NICs become ports.
-    Ports,
-    /// `properties.cpu_arch`.
-    Architecture,
-    /// `properties.memory_mb`.
-    Memory,
-    /// `properties.local_gb`, by the disk that the ramdisk would write to.
-    RootDevice,
-}
-
-/// Which NICs become ports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AddPorts {
-    /// The one that the machine booted from; when that is not known, as
-    /// `active`.
-    #[default]
-    Pxe,
-    /// Those with an address.
-    Active,
-    /// All.
-    All,
-    /// None.
-    Disabled,
-}
-
-/// Which ports of an inspected node stay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum KeepPorts {
-    /// All.
-    #[default]
-    All,
-    /// Those whose NIC was found.
-    Present,
-    /// Those whose NIC becomes a port.
-    Added,
 }
 
 /// `[agent]`

@@ -70,6 +70,10 @@ pub(crate) const QUEUE_POSITION: &str = "queue_position";
 pub(crate) const INSPECTED: &str = "wrought_inspected";
 /// Whether the node was made for a machine that nobody knew.
 pub(crate) const DISCOVERED: &str = "auto_discovered";
+/// MAC addresses of the machine that the node was made for.
+pub(crate) const DISCOVERED_MACS: &str = "wrought_discovered_macs";
+/// Serial numbers of the disks at the last inspection that came to its end.
+pub(crate) const KNOWN_DISKS: &str = "wrought_known_disks";
 /// Addresses of the BMC, by which the ramdisk of an inspection is known.
 pub(crate) const BMC_ADDRESSES: &str = "lookup_bmc_addresses";
 

@@ -25,6 +25,13 @@ pub(crate) fn common(svc: &Service, node: &Node) -> Vec<(String, String)> {
         if inspects {
             let to = format!("{}/v1/continue_inspection", url.trim_end_matches('/'));
             push("ipa-inspection-callback-url", to);
+            let extra = svc.config.conductor.inspection.extra_kernel_params.as_str();
+            for (key, value) in extra
+                .split_whitespace()
+                .filter_map(|word| word.split_once('='))
+            {
+                push(key, value.to_owned());
+            }
         }
     }
     if svc.config.agent.heartbeat_interval > 0 {

@@ -30,13 +30,15 @@ use crate::internal;
 use crate::service::Service;
 use crate::token;
 
-/// Routes of the boot listener: the entry script, each node's script, and the
-/// files below the address of an offer.
+/// Routes of the boot listener: the entry script, each node's script, the files
+/// below the address of an offer, and the ramdisk for machines that nobody
+/// knows.
 pub fn router(service: &Arc<Service>) -> Router {
     Router::new()
         .route("/boot.ipxe", get(entry))
         .route("/ipxe/{mac}", get(node_script))
         .route("/b/{token}/{file}", get(artefact))
+        .route("/discovery/{file}", get(discovery_file))
         .with_state(Arc::clone(service))
 }
 
@@ -53,9 +55,44 @@ fn nothing() -> Response<Body> {
 }
 
 async fn entry(State(svc): State<Arc<Service>>) -> Response<Body> {
+    let discovers = discovery(&svc).is_some();
     svc.config
         .boot_url()
-        .map_or_else(nothing, |base| text(script::entry(&base)))
+        .map_or_else(nothing, |base| text(script::entry(&base, discovers)))
+}
+
+/// A node like that which would be made for a machine that nobody knows, where
+/// such are to be found out; it is not stored.
+fn discovery(svc: &Service) -> Option<Node> {
+    let driver = svc.config.conductor.inspection.discovery_driver.as_ref()?;
+    let mut node = Node::new(driver);
+    // So that its ramdisk is told where to send what it finds.
+    node.provision_state = ProvisionState::InspectWait;
+    Some(node)
+}
+
+/// Kernel and initramfs for machines that nobody knows; no secret is in them.
+async fn discovery_file(
+    State(svc): State<Arc<Service>>,
+    Path(name): Path<String>,
+    method: Method,
+    headers: HeaderMap,
+) -> Response<Body> {
+    let what = match name.as_str() {
+        "vmlinuz" => "kernel",
+        "initramfs" => "ramdisk",
+        _ => return nothing(),
+    };
+    let Some(node) = discovery(&svc) else {
+        return nothing();
+    };
+    match one(path(&svc, &node, what, &name)).await {
+        Ok(parts) => file::serve(&method, &headers, "application/octet-stream", parts),
+        Err(err) => {
+            tracing::error!(file = name, err, "boot file not served");
+            nothing()
+        }
+    }
 }
 
 #[derive(serde::Deserialize)]
@@ -81,8 +118,17 @@ async fn node_script(
         }
     };
     let Some(node) = found else {
+        if origin.from == "discovery"
+            && let Some(node) = discovery(&svc)
+        {
+            tracing::info!(mac, "unknown machine boots the ramdisk");
+            let file = |name: &str| format!("{base}/discovery/{name}");
+            let line = params::command_line(&svc, &node, &mac);
+            let script = script::ramdisk(&file("vmlinuz"), &file("initramfs"), &line);
+            return text(script);
+        }
         tracing::info!(mac, "unknown machine asks for a boot script");
-        return if from_entry {
+        return if from_entry || origin.from == "discovery" {
             nothing()
         } else {
             text(script::unknown(&base))

@@ -1,12 +1,18 @@
 //! iPXE scripts (<https://ipxe.org/scripting>), the same for UEFI and BIOS.
 
 /// The entry script: asks for the script of the NIC that was booted from, then
-/// of the first NICs, until one of them is known.
-pub(super) fn entry(base: &str) -> String {
+/// of the first NICs, until one of them is known. `discovers`: a machine of
+/// which none is boots a ramdisk that tells what it is.
+pub(super) fn entry(base: &str, discovers: bool) -> String {
     let mut script = String::from("#!ipxe\n:again\n");
     for nic in ["netX", "net0", "net1", "net2", "net3"] {
         script.push_str(&format!(
             "chain --autofree {base}/ipxe/${{{nic}/mac:hexhyp}}?from=boot && goto answered ||\n"
+        ));
+    }
+    if discovers {
+        script.push_str(&format!(
+            "chain --autofree {base}/ipxe/${{netX/mac:hexhyp}}?from=discovery && goto answered ||\n"
         ));
     }
     script.push_str(
@@ -65,7 +71,8 @@ mod tests {
         let base = "http://192.0.2.1:8088";
         let ramdisk = super::ramdisk("http://k", "http://i", "console=ttyS0 a=b");
         for script in [
-            super::entry(base),
+            super::entry(base, false),
+            super::entry(base, true),
             super::disk(true),
             super::disk(false),
             super::unknown(base),
@@ -77,10 +84,12 @@ mod tests {
             );
         }
         assert!(
-            super::entry(base).contains(
+            super::entry(base, false).contains(
                 "chain --autofree http://192.0.2.1:8088/ipxe/${net0/mac:hexhyp}?from=boot"
             )
         );
+        let discovers = |yes| super::entry(base, yes).contains("?from=discovery");
+        assert!(discovers(true) && !discovers(false));
         assert!(ramdisk.contains("kernel http://k initrd=initramfs console=ttyS0 a=b ||"));
         assert!(super::disk(false).contains("sanboot --no-describe --drive 0x80"));
     }

@@ -97,6 +97,22 @@ pub(super) fn node(
     Ok((node, fields))
 }
 
+/// The node with these fields, by their names in the API; only those that rules
+/// may change as well.
+pub(super) fn with_fields(before: &Node, fields: &Map<String, Value>) -> Result<Node, Error> {
+    let mut made = of_node(before);
+    for (field, value) in fields {
+        if !NODE_FIELDS.contains(&field.as_str()) || field == "driver" {
+            let field: String = field.chars().take(60).collect();
+            return Err(Error::Step(format!(
+                "expected fields that an operator sets, found {field:?}"
+            )));
+        }
+        made.insert(field.clone(), value.clone());
+    }
+    node(before, made).map(|(node, _)| node)
+}
+
 /// The port that rules made.
 pub(super) fn port(made: Map<String, Value>) -> Result<Port, Error> {
     serde_json::from_value(Value::Object(made)).map_err(|error| {

@@ -132,6 +132,7 @@ async fn apply_rules(task: &mut Task, found: &mut Inventory) -> Result<Report, E
 
 async fn conclude(task: &mut Task) -> Result<(), Error> {
     forget(task);
+    internal::clear(&mut task.node, &[internal::KNOWN_DISKS]);
     task.node.last_error = None;
     task.node.inspection_finished_at = Some(Timestamp::now());
     task.history("INFO", EVENT, "Inspection completed successfully");

@@ -1,6 +1,8 @@
 //! The NICs in an inventory: which are real, which were booted from, and which
 //! become ports.
 
+use std::net::IpAddr;
+
 use serde_json::Map;
 use serde_json::Value;
 use wrought_wire::mac::normalised as mac;
@@ -53,9 +55,9 @@ pub(super) fn look(
     add: AddPorts,
 ) -> Result<Interfaces, Error> {
     let booted = booted_from(inventory, data);
-    // Without knowing what was booted from, an address is the next best sign.
+    // Without knowing what was booted from, it may have been any.
     let add = match (add, &booted) {
-        (AddPorts::Pxe, None) => AddPorts::Active,
+        (AddPorts::Pxe, None) => AddPorts::All,
         (add, _) => add,
     };
     let mut found = Interfaces::default();
@@ -69,15 +71,25 @@ pub(super) fn look(
         let mut shown = nic.clone();
         shown.insert("mac_address".to_owned(), Value::from(address.clone()));
         shown.insert("pxe_enabled".to_owned(), Value::from(pxe));
-        shown.entry("ipv6_address").or_insert(Value::Null);
-        let is_set = |key: &str| shown.get(key).is_some_and(|value| !value.is_null());
-        let active = is_set("ipv4_address") || is_set("ipv6_address");
+        // Without the NIC that some tools put behind it.
+        let v6 = shown.get("ipv6_address").and_then(Value::as_str);
+        let v6 = v6
+            .and_then(|text| text.split('%').next())
+            .map(str::to_owned);
+        shown.insert("ipv6_address".to_owned(), Value::from(v6));
+        let ip = ["ipv4_address", "ipv6_address"]
+            .iter()
+            .find_map(|key| shown.get(*key)?.as_str().filter(|text| !text.is_empty()));
+        let active = ip.is_some();
+        let is_loopback = ip
+            .and_then(|text| text.parse::<IpAddr>().ok())
+            .is_some_and(|ip| ip.is_loopback());
         let wanted = match add {
             AddPorts::Pxe => pxe,
             AddPorts::Active => active,
             AddPorts::All | AddPorts::Disabled => true,
         };
-        if wanted && !found.macs.contains(&address) {
+        if wanted && !is_loopback && !found.macs.contains(&address) {
             found.macs.push(address);
             found
                 .valid
@@ -90,6 +102,15 @@ pub(super) fn look(
             "none of the interfaces that the ramdisk found has a name and a valid MAC address"
                 .to_owned(),
         ));
+    }
+    if found.valid.is_empty() {
+        let names: Vec<&str> = found.all.keys().map(String::as_str).collect();
+        return Err(Error::Step(format!(
+            "none of the interfaces that the ramdisk found ({}) is to become a port: add_ports of \
+             [conductor.inspection] is {}",
+            names.join(", "),
+            add.name()
+        )));
     }
     Ok(found)
 }
@@ -127,7 +148,7 @@ mod tests {
         for (inventory, data, add, expected) in [
             (&with_pxe, &none, AddPorts::Pxe, vec!["01"]),
             (&without, &bootif, AddPorts::Pxe, vec!["03"]),
-            (&without, &none, AddPorts::Pxe, vec!["02"]),
+            (&without, &none, AddPorts::Pxe, vec!["01", "02", "03"]),
             (&with_pxe, &none, AddPorts::Active, vec!["02"]),
             (&with_pxe, &none, AddPorts::All, vec!["01", "02", "03"]),
         ] {
@@ -143,5 +164,31 @@ mod tests {
                 "ipv6_address": null, "pxe_enabled": true})
         );
         assert!(look(&object(json!({"interfaces": [7]})), &none, AddPorts::All).is_err());
+    }
+
+    #[test]
+    fn interfaces_that_become_no_ports() {
+        let none = Map::new();
+        let local = object(json!({"interfaces": [
+            {"name": "eth0", "mac_address": "52:54:00:00:00:01", "ipv4_address": "127.0.0.1"},
+            {"name": "eth1", "mac_address": "52:54:00:00:00:02", "ipv6_address": "fe80::1%eth1"}]}));
+        let found = look(&local, &none, AddPorts::Active).unwrap();
+        assert_eq!(found.macs, ["52:54:00:00:00:02"]);
+        assert_eq!(found.valid["eth1"]["ipv6_address"], "fe80::1");
+        let idle = object(json!({"interfaces": [
+            {"name": "eth0", "mac_address": "52:54:00:00:00:01", "ipv4_address": null}]}));
+        let error = look(&idle, &none, AddPorts::Active)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("(eth0)") && error.ends_with("is active"),
+            "{error}"
+        );
+        let elsewhere = object(json!({"boot_interface": "01-52-54-00-00-00-09"}));
+        let error = look(&idle, &elsewhere, AddPorts::Pxe)
+            .unwrap_err()
+            .to_string();
+        assert!(error.ends_with("is pxe"), "{error}");
+        assert!(look(&idle, &none, AddPorts::Disabled).is_ok());
     }
 }

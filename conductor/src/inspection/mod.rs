@@ -6,6 +6,7 @@
 //! goes on from there.
 
 mod call;
+mod discover;
 mod document;
 mod find;
 mod finish;

@@ -7,18 +7,19 @@ use std::time::Duration;
 use uuid::Uuid;
 use wrought_rpc::Inspected;
 use wrought_store::Inventory;
-use wrought_store::node::Node;
 use wrought_wire::secret::MASK;
 use wrought_wire::state::ProvisionState;
 
+use super::discover;
 use super::find;
+use super::hooks;
+use crate::config::Hook;
 use crate::error::Error;
 use crate::flows;
 use crate::flows::Work;
 use crate::heartbeat;
 use crate::internal;
 use crate::machine::Event;
-use crate::nodes;
 use crate::service::Service;
 use crate::task::Task;
 use crate::task::store;
@@ -37,7 +38,7 @@ pub(crate) async fn continue_inspection(
     let permit = svc.permit()?;
     let node = match find::node(svc, named, &found).await? {
         Some(node) => node,
-        None => discover(svc, named, &mut found).await?,
+        None => discover::node(svc, named, &mut found).await?,
     };
     // Who does not know which node it is asks any conductor.
     let mut task = match named {
@@ -63,6 +64,7 @@ async fn accept(task: &mut Task, found: &Inventory) -> Result<Inspected, Error> 
     if state != ProvisionState::InspectWait && !discovered {
         return Err(find::missing());
     }
+    remember_disks(task).await?;
     let saved = svc.store.save_inventory(task.node.uuid, found).await;
     saved.map_err(store("store an inventory"))?;
     internal::set(&mut task.node, internal::INSPECTED, true);
@@ -85,24 +87,19 @@ async fn accept(task: &mut Task, found: &Inventory) -> Result<Inspected, Error> 
     })
 }
 
-/// Makes a node for a machine that nobody knows, where that is switched on.
-async fn discover(
-    svc: &Arc<Service>,
-    named: Option<Uuid>,
-    found: &mut Inventory,
-) -> Result<Uuid, Error> {
-    let Some(driver) = &svc.config.conductor.inspection.discovery_driver else {
-        return Err(find::missing());
-    };
-    if named.is_some() || find::is_known(svc, found).await? {
-        return Err(find::missing());
+/// Keeps what the last inspection told of the disks, before it is replaced: the
+/// hook `raid-device` looks for the disk that is new. What is kept already, from
+/// before an inspection that failed, stays.
+async fn remember_disks(task: &mut Task) -> Result<(), Error> {
+    let hooks = &task.svc.config.conductor.inspection.hooks;
+    let is_kept = internal::read::<Vec<String>>(&task.node, internal::KNOWN_DISKS).is_some();
+    if is_kept || !hooks.contains(&Hook::RaidDevice) {
+        return Ok(());
     }
-    let mut node = Node::new(driver);
-    internal::set(&mut node, internal::DISCOVERED, true);
-    let node = nodes::create(svc, node).await?;
-    found
-        .plugin_data
-        .insert("auto_discovered".to_owned(), true.into());
-    tracing::info!(node = %node.uuid, driver, "unknown machine enrolled");
-    Ok(node.uuid)
+    let read = task.svc.store.inventory(task.node.uuid).await;
+    if let Some(last) = read.map_err(store("read an inventory"))? {
+        let disks = hooks::serials(&last.inventory);
+        internal::set(&mut task.node, internal::KNOWN_DISKS, disks);
+    }
+    Ok(())
 }

@@ -143,3 +143,39 @@ async fn a_machine_that_was_to_boot_from_an_earlier_life_is_started_anew() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(rig.machine.count("boots pxe"), starts + 1, "once");
 }
+
+#[tokio::test]
+async fn machines_that_nobody_knows_boot_only_where_they_are_to_be_found_out() {
+    let stranger = "/ipxe/52-54-00-00-00-99";
+    for discovers in [false, true] {
+        let rig = Rig::with(
+            "redfish",
+            |config| {
+                let settings = &mut config.conductor.inspection;
+                settings.discovery_driver = discovers.then(|| "redfish".to_owned());
+                settings.extra_kernel_params = "ipa-inspection-collectors=default,lldp".to_owned();
+            },
+            |_| {},
+        )
+        .await;
+        let (_, entry) = get(&rig, "/boot.ipxe").await;
+        assert_eq!(entry.contains("?from=discovery"), discovers);
+        let (status, text) = get(&rig, &format!("{stranger}?from=discovery")).await;
+        assert_eq!(status == StatusCode::OK, discovers);
+        let told = text.contains("/v1/continue_inspection ipa-inspection-collectors=default,lldp ");
+        assert_eq!(told, discovers, "{text}");
+        for file in ["vmlinuz", "initramfs"] {
+            let (status, _) = get(&rig, &format!("/discovery/{file}")).await;
+            assert_eq!(status == StatusCode::OK, discovers);
+        }
+        let (status, _) = get(&rig, "/discovery/manifest.json").await;
+        assert_eq!(status, StatusCode::NOT_FOUND);
+        // One by one, the other NICs are asked about first.
+        let (status, _) = get(&rig, &format!("{stranger}?from=boot")).await;
+        assert_eq!(status, StatusCode::NOT_FOUND);
+        // A machine that is known boots what it is to boot.
+        let known = format!("/ipxe/{}?from=discovery", MAC.replace(':', "-"));
+        let (_, text) = get(&rig, &known).await;
+        assert!(!text.contains("kernel"), "{text}");
+    }
+}

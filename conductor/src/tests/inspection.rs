@@ -347,6 +347,8 @@ async fn found_by_what_was_found() {
     missing(Some(Uuid::new_v4()), found()).await;
     let mut stranger = found();
     stranger.inventory["interfaces"] = json!([{"name": "e", "mac_address": "02:00:00:00:00:99"}]);
+    stranger.inventory["boot"] = Value::Null;
+    stranger.plugin_data.remove("boot_interface");
     let mut nobody = stranger.clone();
     nobody.inventory["bmc_address"] = json!("0.0.0.0");
     missing(None, nobody).await;

@@ -12,6 +12,7 @@ mod fleet;
 mod hardware;
 mod heartbeats;
 mod inspection;
+mod inspection_hooks;
 mod lease;
 mod life;
 mod locking;
