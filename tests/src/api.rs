@@ -21,6 +21,7 @@ pub struct Api {
     http: reqwest::Client,
     base: String,
     account: Option<(String, String)>,
+    version: &'static str,
 }
 
 /// An answer: the status and the JSON body, null when there is none.
@@ -66,6 +67,7 @@ impl Api {
             http,
             base: base.trim_end_matches('/').to_owned(),
             account,
+            version: VERSION,
         })
     }
 
@@ -79,7 +81,16 @@ impl Api {
             http,
             base: base.trim_end_matches('/').to_owned(),
             account: None,
+            version: VERSION,
         })
+    }
+
+    /// The same client that asks for another microversion.
+    pub fn at_version(&self, version: &'static str) -> Self {
+        Self {
+            version,
+            ..self.clone()
+        }
     }
 
     /// The same client for the server at another base URL.
@@ -115,7 +126,7 @@ impl Api {
         let mut request = self
             .http
             .request(method.clone(), &url)
-            .header("X-OpenStack-Ironic-API-Version", VERSION)
+            .header("X-OpenStack-Ironic-API-Version", self.version)
             .header("Accept", "application/json");
         if let Some((user, password)) = &self.account {
             request = request.basic_auth(user, Some(password));

@@ -34,6 +34,7 @@ pub mod scenarios;
 pub mod serial;
 pub mod server;
 pub mod sim;
+pub mod tagger;
 pub mod watch;
 pub mod world;
 

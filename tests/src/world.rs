@@ -29,6 +29,7 @@ use crate::rundir::RunDir;
 use crate::serial::SerialLog;
 use crate::server;
 use crate::server::Server;
+use crate::tagger;
 
 /// How a world is set up.
 #[derive(Debug, Default)]
@@ -60,6 +61,8 @@ pub struct MachineOptions {
     pub disks: &'static [u64],
     /// Whether it is only an agent on this host.
     pub host_agent: bool,
+    /// The VLAN that its switch carries, tagged, and nothing else.
+    pub vlan: Option<u16>,
 }
 
 impl MachineOptions {
@@ -70,6 +73,7 @@ impl MachineOptions {
             memory_mib: 512,
             disks: &[8 << 30],
             host_agent: false,
+            vlan: None,
         }
     }
 
@@ -175,7 +179,13 @@ impl World {
         let number = self.machines.len();
         let dir = self.run.scratch_dir(&format!("machine-{name}"))?;
         let tap = format!("tap{number}");
-        netns::add_tap(&tap)?;
+        let wire = match options.vlan {
+            Some(vlan) => Some(tagger::start(&tap, vlan)?),
+            None => {
+                netns::add_tap(&tap)?;
+                None
+            }
+        };
         let mut disks = Vec::new();
         for (index, size) in options.disks.iter().enumerate() {
             let path = dir.join(format!("disk{index}.raw"));
@@ -202,6 +212,7 @@ impl World {
             memory_mib: options.memory_mib,
             cpus: 2,
             tap,
+            wire,
             disks,
             dir,
             serial_log: self.run.log(&format!("{name}-serial.log")),

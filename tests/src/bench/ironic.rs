@@ -46,6 +46,8 @@ pub struct Setup<'a> {
     pub interfaces: &'a [(&'a str, &'a str)],
     /// A file of accounts; without it nobody is asked who they are.
     pub accounts: Option<&'a Path>,
+    /// More lines of `[inspector]`.
+    pub inspector: &'a str,
 }
 
 /// As it is measured: no accounts, and no more than is used.
@@ -54,6 +56,7 @@ pub const MEASURED: Setup<'static> = Setup {
     hardware: "fake-hardware",
     interfaces: &INTERFACES,
     accounts: None,
+    inspector: "",
 };
 
 /// The server.
@@ -129,13 +132,14 @@ impl Ironic {
              [service_catalog]\nauth_type = none\nendpoint_override = http://{address}\n\
              [agent]\nrequire_tls = False\n\
              [deploy]\nhttp_root = {work}/http\n\
-             [inspector]\nrequire_managed_boot = False\n\
+             [inspector]\nrequire_managed_boot = False\n{inspector}\
              [pxe]\ntftp_root = {work}/tftp\n\
              [oslo_concurrency]\nlock_path = {work}/locks\n",
             log = self.log().display(),
             address = self.address,
             host_name = setup.host,
             hardware = setup.hardware,
+            inspector = setup.inspector,
         )
     }
 

@@ -11,6 +11,7 @@ pub mod client;
 pub mod commands;
 pub mod compare;
 pub mod differences;
+pub mod inspection;
 pub mod normal;
 pub mod program;
 pub mod script;

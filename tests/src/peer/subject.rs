@@ -67,6 +67,12 @@ enum Server {
 impl Subject {
     /// Starts it with an empty database; `accounts`: it asks for one.
     pub async fn start(paths: &Paths, kind: Kind, accounts: bool) -> Result<Self> {
+        Self::configured(paths, kind, accounts, "").await
+    }
+
+    /// The same with more lines of configuration: tables of ours, or what is
+    /// below `[inspector]` of the real one.
+    pub async fn configured(paths: &Paths, kind: Kind, accounts: bool, more: &str) -> Result<Self> {
         std::fs::create_dir_all(&paths.runs)?;
         let work = tempfile::Builder::new()
             .prefix("peer-")
@@ -79,12 +85,12 @@ impl Subject {
         let users = accounts.then_some(users.as_path());
         let (server, address) = match kind {
             Kind::Wrought => {
-                let server = wrought(paths, work.path(), users).await?;
+                let server = wrought(paths, work.path(), users, more).await?;
                 let address = server.address;
                 (Server::Wrought(server), address)
             }
             Kind::Ironic => {
-                let server = ironic(paths, work.path(), users).await?;
+                let server = ironic(paths, work.path(), users, more).await?;
                 let address = server.target().address;
                 (Server::Ironic(server), address)
             }
@@ -133,21 +139,21 @@ impl Subject {
     }
 }
 
-async fn wrought(paths: &Paths, work: &Path, users: Option<&Path>) -> Result<Wrought> {
+async fn wrought(paths: &Paths, work: &Path, users: Option<&Path>, more: &str) -> Result<Wrought> {
     let auth = match users {
         Some(users) => format!("basic:{}", users.display()),
         None => "none".to_owned(),
     };
     let more = format!(
         "host = {HOST:?}\nauth = {auth:?}\n[drivers]\nhardware_types = [\"fake-hardware\", \
-         \"redfish\"]\n"
+         \"redfish\"]\n{more}"
     );
     let mut server = Wrought::configured(&paths.binary("wrought")?, work, false, &more)?;
     server.start().await?;
     Ok(server)
 }
 
-async fn ironic(paths: &Paths, work: &Path, users: Option<&Path>) -> Result<Ironic> {
+async fn ironic(paths: &Paths, work: &Path, users: Option<&Path>, more: &str) -> Result<Ironic> {
     let venv = existing(
         paths.root.join("target/tools/ironic"),
         "cargo xtask peer record",
@@ -157,6 +163,7 @@ async fn ironic(paths: &Paths, work: &Path, users: Option<&Path>) -> Result<Iron
         hardware: "fake-hardware,redfish",
         interfaces: &INTERFACES,
         accounts: users,
+        inspector: more,
     };
     let mut server = Ironic::new(&venv, work, &setup).await?;
     server.start().await?;

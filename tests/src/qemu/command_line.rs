@@ -76,10 +76,15 @@ pub fn arguments(
     arg("-device", "isa-debugcon,iobase=0x402,chardev=fw".into());
     arg("-qmp", format!("unix:{QMP_SOCKET},server=on,wait=off"));
 
-    arg(
-        "-netdev",
-        format!("tap,id=net0,ifname={},script=no,downscript=no", spec.tap),
-    );
+    let netdev = match spec.wire {
+        Some(wire) => format!(
+            "dgram,id=net0,local.type=inet,local.host=127.0.0.1,local.port={},remote.type=inet,\
+             remote.host=127.0.0.1,remote.port={}",
+            wire.machine, wire.switch
+        ),
+        None => format!("tap,id=net0,ifname={},script=no,downscript=no", spec.tap),
+    };
+    arg("-netdev", netdev);
     // QEMU's option ROM is an iPXE of its own. UEFI does without: firmware PXE
     // fetches iPXE by TFTP there, as on most machines.
     let rom = match firmware {

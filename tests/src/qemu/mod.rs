@@ -124,6 +124,8 @@ pub struct Spec {
     pub cpus: u32,
     /// Tap inside the namespace.
     pub tap: String,
+    /// The wire to a switch, instead of the tap.
+    pub wire: Option<crate::tagger::Wire>,
     /// Disks in order.
     pub disks: Vec<Disk>,
     /// Its folder in scratch: firmware variables, sockets, media.

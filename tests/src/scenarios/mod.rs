@@ -6,11 +6,13 @@ mod bad_input;
 mod context;
 mod demos;
 mod disks;
+mod inspection;
 mod killed_server;
 mod kills;
 mod leftovers;
 mod machines;
 mod managers;
+mod networks;
 mod nothing;
 mod openstack;
 mod peers;
@@ -151,6 +153,28 @@ pub const SCENARIOS: &[Scenario] = &[
         "the state machine beside a real Ironic's, edge by edge",
         slow = true,
         world = false
+    ),
+    scenario!(
+        "peer_inspection",
+        peers::inspection,
+        30,
+        "the same inventories become the same ports and properties as in a real Ironic",
+        slow = true,
+        world = false
+    ),
+    scenario!(
+        "inspection",
+        inspection::inspects_and_discovers,
+        20,
+        "our agent inspects a machine; a rule sets a trait; an unknown machine enrols itself",
+        slow = true
+    ),
+    scenario!(
+        "network_of_a_ramdisk",
+        networks::tagged,
+        20,
+        "a VLAN on a bond by network data, then DHCP on a VLAN alone",
+        slow = true
     ),
     scenario!(
         "real_agent",

@@ -37,3 +37,8 @@ pub(super) async fn states(context: &mut Context) -> Result<()> {
 pub(super) async fn itself(_: &mut Context) -> Result<()> {
     peer::check_the_peer().await
 }
+
+/// Inspections come to the same ports and properties as a real Ironic's.
+pub(super) async fn inspection(context: &mut Context) -> Result<()> {
+    peer::inspection::check(&context.account).await
+}
