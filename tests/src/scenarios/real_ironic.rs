@@ -59,6 +59,7 @@ const SETUP: Setup<'static> = Setup {
         ("vendor", "no-vendor"),
     ],
     accounts: None,
+    inspector: "",
 };
 
 /// Inspect, clean and deploy; a disk that was not named stays as it was.
