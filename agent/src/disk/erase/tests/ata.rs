@@ -290,6 +290,29 @@ fn a_controller_that_drops_the_registers() {
 }
 
 #[test]
+fn registers_that_do_not_fit_are_no_success() {
+    let (_folder, disk, drive, options) = rig(|drive| {
+        drive.wrapping = Wrapping::Fixed;
+        drive.word59 = 1 << 12 | 1 << 13;
+    });
+    // The upper half of the count says whether a sanitize has ended.
+    let report = erase_one(&disk, &options).unwrap();
+    assert_eq!(report.disks[0].method, ENHANCED);
+    assert!(
+        report.disks[0].failed[0]
+            .1
+            .contains("without the drive's registers")
+    );
+    assert_eq!(drive.medium.told()[0], "sanitize crypto");
+    // A refusal is one in this form too.
+    let (text, _, _) = error(|drive| {
+        drive.wrapping = Wrapping::Fixed;
+        drive.erase_fails = (true, true);
+    });
+    assert!(text.contains("status 0x51, error 0x04"), "{text}");
+}
+
+#[test]
 fn a_drive_that_cannot_be_asked_is_overwritten() {
     let (found, _) = method(|drive| drive.deaf = true);
     assert_eq!(found, ZEROES);

@@ -24,6 +24,8 @@ const GOOD: (u8, u8) = (0x50, 0x00);
 pub(crate) enum Wrapping {
     /// Descriptor sense with the ATA Status Return descriptor.
     Descriptor,
+    /// Fixed sense, in which upper halves do not fit.
+    Fixed,
     /// Not at all: good status, as some controllers do.
     Nothing,
 }
@@ -218,6 +220,17 @@ impl Ata {
     }
 }
 
+/// SAT-4 table 210: information is error, status, device and count; the
+/// command-specific field has flags (EXTEND, upper count, upper LBA) and LBA.
+fn fixed(status: u8, error: u8, count: u16, lba: u64) -> Vec<u8> {
+    let [count_high, count_low] = count.to_be_bytes();
+    let [l0, l1, l2, ..] = lba.to_le_bytes();
+    let flags = 0x80 | u8::from(count_high != 0) << 6 | u8::from(lba >> 24 != 0) << 5;
+    vec![
+        0x70, 0, 0x01, error, status, 0, count_low, 10, flags, l0, l1, l2, 0x00, 0x1d, 0, 0, 0, 0,
+    ]
+}
+
 impl Passthrough for &Ata {
     fn nvme(&self, _: &Admin, _: &mut [u8]) -> io::Result<u32> {
         Err(unexpected("an NVMe command"))
@@ -276,6 +289,12 @@ impl Passthrough for &Ata {
             return Ok(ScsiReply::default());
         }
         let ((status, error), (count, lba)) = (registers, back);
+        if self.wrapping == Wrapping::Fixed {
+            return Ok(ScsiReply {
+                status: 2,
+                sense: fixed(status, error, count, lba),
+            });
+        }
         let [count_high, count_low] = count.to_be_bytes();
         let [l0, l1, l2, l3, l4, l5, _, _] = lba.to_le_bytes();
         // SPC-5 table 31 with SAT-4 table 209: recovered error, ATA
