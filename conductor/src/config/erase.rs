@@ -104,6 +104,25 @@ mod tests {
     use super::Erase;
     use serde_json::json;
 
+    /// Each setting of `[conductor.erase]` is on the page.
+    #[test]
+    fn settings_are_documented() {
+        let page = include_str!("../../../docs/configuration.md");
+        let source = include_str!("erase.rs");
+        let from = source.find("pub struct Erase {").unwrap();
+        let fields = source[from..].split("\n}").next().unwrap();
+        let mut count = 0;
+        for line in fields.lines() {
+            let field = line.trim().strip_prefix("pub ");
+            let Some((name, _)) = field.and_then(|field| field.split_once(": ")) else {
+                continue;
+            };
+            assert!(page.contains(&format!("`{name}`")), "{name} is not in docs");
+            count += 1;
+        }
+        assert_eq!(count, 9);
+    }
+
     #[test]
     fn settings_reach_the_agent_and_a_nodes_own_go_before() {
         let mut node = json!({"driver_internal_info": {"agent_erase_skip_read_only": true}});
