@@ -72,7 +72,8 @@ async fn inspect_then_clean_with_one_start_of_the_machine() {
     rig.ask(Verb::Inspect).await;
     rig.reaches(S::InspectWait).await;
     let found = Inventory {
-        inventory: object(json!({"interfaces": [{"name": "eth0", "mac_address": MAC}]})),
+        inventory: object(json!({"interfaces": [{"name": "eth0", "mac_address": MAC}],
+            "cpu": {"architecture": "x86_64"}})),
         ..Inventory::default()
     };
     rig.until("the lookup", async || {
