@@ -184,15 +184,7 @@ impl Mbr {
         disk_sectors: u64,
         align: u64,
     ) -> Result<Partition, Error> {
-        let used: Vec<Partition> = self.partitions().collect();
-        let slot = (1..=4u32)
-            .find(|number| used.iter().all(|partition| partition.number != *number))
-            .ok_or(Error::Full)?;
-        let end = used
-            .iter()
-            .map(|partition| u64::from(partition.start) + u64::from(partition.sectors))
-            .max()
-            .unwrap_or(1);
+        let (slot, end) = self.free()?;
         // 32-bit sector numbers.
         let disk = disk_sectors.min(u64::from(u32::MAX));
         let no_room = Error::NoRoom {
@@ -233,6 +225,18 @@ impl Mbr {
         sectors: u64,
         disk_sectors: u64,
     ) -> Result<Partition, Error> {
+        let (slot, end) = self.free()?;
+        let disk = disk_sectors.min(u64::from(u32::MAX));
+        let need = sectors;
+        let fits = start >= end && start.checked_add(need).is_some_and(|end| end <= disk);
+        match (u32::try_from(start), u32::try_from(sectors)) {
+            (Ok(start), Ok(sectors)) if fits => Ok(self.put(slot, kind, start, sectors)),
+            _ => Err(Error::NoRoom { need, end, disk }),
+        }
+    }
+
+    /// The first unused entry, and the sector behind all partitions.
+    fn free(&self) -> Result<(u32, u64), Error> {
         let used: Vec<Partition> = self.partitions().collect();
         let slot = (1..=4u32)
             .find(|number| used.iter().all(|partition| partition.number != *number))
@@ -242,13 +246,7 @@ impl Mbr {
             .map(|partition| u64::from(partition.start) + u64::from(partition.sectors))
             .max()
             .unwrap_or(1);
-        let disk = disk_sectors.min(u64::from(u32::MAX));
-        let need = sectors;
-        let fits = start >= end && start.checked_add(need).is_some_and(|end| end <= disk);
-        match (u32::try_from(start), u32::try_from(sectors)) {
-            (Ok(start), Ok(sectors)) if fits => Ok(self.put(slot, kind, start, sectors)),
-            _ => Err(Error::NoRoom { need, end, disk }),
-        }
+        Ok((slot, end))
     }
 
     fn put(&mut self, slot: u32, kind: u8, start: u32, sectors: u32) -> Partition {
