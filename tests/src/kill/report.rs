@@ -72,6 +72,12 @@ impl Report {
         let refused: BTreeSet<String> = refused.collect();
         lines.push(format!("ended in a failed state: {} kinds", refused.len()));
         lines.extend(refused.into_iter().map(|line| format!("  {line}")));
+        for outcome in &self.outcomes {
+            if let Some(story) = &outcome.slow {
+                let seconds = outcome.took.as_secs_f64();
+                lines.push(format!("{seconds:.1} s: {}{story}", at(outcome)));
+            }
+        }
         lines
     }
 
@@ -111,13 +117,7 @@ impl Report {
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         for outcome in &self.outcomes {
-            let at = format!(
-                "{} killed {:?} after {} rows ({})",
-                outcome.case.flow.as_str(),
-                outcome.case.delay,
-                outcome.case.rows,
-                outcome.boundary
-            );
+            let at = at(outcome);
             faults.extend(outcome.faults.iter().map(|fault| format!("{at}: {fault}")));
             if let Some(reason) = &outcome.failed
                 && !names_what_is_missing(reason)
@@ -127,6 +127,17 @@ impl Report {
         }
         faults
     }
+}
+
+/// Where a kill fell.
+fn at(outcome: &Outcome) -> String {
+    format!(
+        "{} killed {:?} after {} rows ({})",
+        outcome.case.flow.as_str(),
+        outcome.case.delay,
+        outcome.case.rows,
+        outcome.boundary
+    )
 }
 
 /// Whether a failure is one of those that are allowed: a step that must not run

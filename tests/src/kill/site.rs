@@ -200,7 +200,7 @@ impl Site {
                 common(&host),
                 quote(&ramdisk),
             );
-            let mut program = program(&host, "conductor", calls, "", config)?;
+            let mut program = program(&host, "conductor", calls, "takes calls at", config)?;
             program.boots = Some(format!("http://{boot}"));
             programs.push(program);
         }

@@ -23,6 +23,8 @@ use crate::sim::log::Mark;
 
 /// For a node to come to rest, with nobody to help it.
 const PATIENCE: Duration = Duration::from_secs(240);
+/// What took longer is told with its story: nothing in a flow should.
+const LONG: Duration = Duration::from_secs(45);
 /// Between two looks at the node.
 const PAUSE: Duration = Duration::from_millis(100);
 /// A dead conductor's nodes are taken over within that.
@@ -67,6 +69,8 @@ pub struct Outcome {
     pub faults: Vec<String>,
     /// From the kill to the node's rest.
     pub took: Duration,
+    /// What the machine saw, when that took long.
+    pub slow: Option<String>,
 }
 
 impl Outcome {
@@ -79,6 +83,7 @@ impl Outcome {
             failed: None,
             faults: vec![format!("{error:#}")],
             took: Duration::ZERO,
+            slow: None,
         }
     }
 }
@@ -204,6 +209,7 @@ impl Worker {
                     failed: None,
                     faults: vec![format!("{error:#}{}", self.story(&subject, mark))],
                     took,
+                    slow: None,
                 });
             }
         };
@@ -216,6 +222,7 @@ impl Worker {
         if let Some(last) = faults.last_mut() {
             last.push_str(&self.story(&subject, mark));
         }
+        let slow = (took > LONG).then(|| self.story(&subject, mark));
         if failed.is_none() && faults.is_empty() {
             self.subject = Some(subject);
         }
@@ -226,6 +233,7 @@ impl Worker {
             failed,
             faults,
             took,
+            slow,
         })
     }
 
