@@ -16,6 +16,7 @@ use crate::child::Daemon;
 use crate::netns;
 use crate::paths::Paths;
 use crate::rundir::RunDir;
+use crate::running;
 
 /// Port of the API, in the namespace.
 const API_PORT: u16 = 6385;
@@ -114,12 +115,7 @@ impl Server {
 
     /// Peak resident memory so far in bytes (`VmHWM`).
     pub fn peak_rss(&self) -> Option<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.daemon.pid())).ok()?;
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmHWM:"))?;
-        let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-        Some(kib * 1024)
+        running::bytes(self.daemon.pid().as_raw(), "VmHWM:")
     }
 
     /// Ends it in an orderly way.

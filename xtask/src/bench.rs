@@ -3,7 +3,6 @@
 use anyhow::Result;
 
 use crate::arch::Arch;
-use crate::command::EX_UNAVAILABLE;
 use crate::command::EX_USAGE;
 use crate::command::Exit;
 use crate::command::cargo;
@@ -18,11 +17,7 @@ use crate::toolchain;
 pub(crate) fn main(args: &[String]) -> Result<()> {
     let kind = args.first().map_or("", String::as_str);
     match kind {
-        "image" | "api" | "scale" | "boot" => {}
-        "erase" => {
-            let text = "cargo xtask bench erase is not built yet; image, api, boot and scale are";
-            return Err(Exit::new(EX_UNAVAILABLE, text).into());
-        }
+        "image" | "api" | "scale" | "boot" | "erase" => {}
         other => {
             let text = format!("no benchmark {other:?}: expected image, api, boot, scale or erase");
             return Err(Exit::new(EX_USAGE, text).into());
@@ -44,6 +39,7 @@ pub(crate) fn main(args: &[String]) -> Result<()> {
             setup::real_agent::install();
             toolchain::build_agent(Arch::host())?;
         }
+        "erase" => drop(toolchain::build_agent(Arch::host())?),
         "api" => {
             setup::ironic::install();
             build.args(["--package", "wrought"]);

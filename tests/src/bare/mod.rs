@@ -2,28 +2,24 @@
 //! initramfs by itself, the harness plays the API, and commands go straight
 //! to the agent with whatever node they need. One boot, many checks.
 
-mod api;
 pub mod drives;
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::bail;
-use anyhow::ensure;
-use serde_json::Value;
-use serde_json::json;
 
 use crate::accel::Accel;
 use crate::child;
 use crate::child::Daemon;
+use crate::lone::Agent;
+use crate::lone::Api;
 use crate::paths::Paths;
 use crate::qemu::process::QEMU;
 use crate::rundir::RunDir;
 use crate::serial::SerialLog;
-use api::Api;
 use drives::Drive;
 
 /// How long a boot may take under translation on a busy machine.
@@ -48,8 +44,7 @@ pub struct Parts {
 #[derive(Debug)]
 pub struct Machine {
     daemon: Daemon,
-    http: reqwest::Client,
-    agent: SocketAddr,
+    agent: Agent,
     serial: SerialLog,
     _api: Api,
 }
@@ -68,13 +63,13 @@ impl Machine {
         let initramfs = paths.ramdisk_file("initramfs")?;
         let cache = paths.runs.join("accel");
         let accel = Accel::choose(accel, &cache, &kernel).await?;
-        let mut api = Api::start().await?;
+        let api = Api::start().await?;
         // Free for a moment at least, and nobody else is in this namespace.
         let agent = std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
         let serial = run.log(&format!("{name}.serial.log"));
         let line = format!(
             "{PARAMETERS} ipa-api-url=http://10.0.2.2:{} {}",
-            api.address.port(),
+            api.port(),
             parts.parameters
         );
         let mut command = child::command(QEMU);
@@ -102,27 +97,20 @@ impl Machine {
         let daemon = Daemon::start(&format!("QEMU of {name}"), command, &log)?;
         let serial = SerialLog::new(&serial);
         tokio::select! {
-            beat = tokio::time::timeout(BOOT_LIMIT, api.beats.recv()) => {
-                beat.ok().flatten().with_context(|| {
+            beat = tokio::time::timeout(BOOT_LIMIT, api.beat()) => {
+                beat.with_context(|| {
                     format!("no heartbeat of {name} within {} s; serial console: {}",
                         BOOT_LIMIT.as_secs(), serial.path().display())
-                })?;
+                })??;
             }
             _ = daemon.wait() => {
                 let said = std::fs::read_to_string(&log).unwrap_or_default();
                 bail!("QEMU of {name} ended at once: {}", said.trim());
             }
         }
-        // The certificate names the guest's address, which is not ours; that
-        // it is pinned is shown elsewhere.
-        let http = reqwest::Client::builder()
-            .no_proxy()
-            .tls_danger_accept_invalid_certs(true)
-            .timeout(Duration::from_secs(60))
-            .build()?;
+        let agent = Agent::new(&format!("https://{agent}"), api.token())?;
         Ok(Self {
             daemon,
-            http,
             agent,
             serial,
             _api: api,
@@ -134,90 +122,15 @@ impl Machine {
         &self.serial
     }
 
-    /// Runs a command of the agent to its end: its result, or its error.
-    pub async fn command(
-        &self,
-        name: &str,
-        params: Value,
-        limit: Duration,
-    ) -> Result<Result<Value, Value>> {
-        let base = format!("https://{}/v1/commands/", self.agent);
-        let token = api::TOKEN;
-        let body = json!({"name": name, "params": params});
-        let mut status: Value = self
-            .http
-            .post(format!("{base}?wait=false&agent_token={token}"))
-            .json(&body)
-            .send()
-            .await
-            .with_context(|| format!("sending {name}"))?
-            .json()
-            .await?;
-        let id = status["id"].as_str().unwrap_or_default().to_owned();
-        let until = tokio::time::Instant::now() + limit;
-        while status["command_status"] == "RUNNING" {
-            ensure!(
-                tokio::time::Instant::now() < until,
-                "{name} has not ended within {} s: {status}",
-                limit.as_secs()
-            );
-            tokio::time::sleep(Duration::from_millis(300)).await;
-            status = self
-                .http
-                .get(format!("{base}{id}?agent_token={token}"))
-                .send()
-                .await?
-                .json()
-                .await?;
-        }
-        if status["command_status"] == "SUCCEEDED" {
-            return Ok(Ok(status["command_result"].take()));
-        }
-        if status["command_error"].is_null() {
-            bail!("{name}: an answer that is none: {status}");
-        }
-        Ok(Err(status["command_error"].take()))
-    }
-
-    /// Runs one clean step with a node; its result, or the error's details.
-    pub async fn clean(
-        &self,
-        interface: &str,
-        step: &str,
-        node: &Value,
-        limit: Duration,
-    ) -> Result<Result<Value, String>> {
-        let params = json!({
-            "step": {"interface": interface, "step": step, "args": {}},
-            "node": node,
-            "ports": [],
-        });
-        let done = self
-            .command("clean.execute_clean_step", params, limit)
-            .await?;
-        Ok(match done {
-            Ok(mut result) => Ok(result["clean_result"].take()),
-            Err(error) => Err(error["details"]
-                .as_str()
-                .map_or_else(|| error.to_string(), str::to_owned)),
-        })
+    /// Its agent.
+    pub fn agent(&self) -> &Agent {
+        &self.agent
     }
 
     /// Cuts the power.
     pub async fn stop(&self) {
         self.daemon.stop(Duration::from_secs(10)).await;
     }
-}
-
-/// A node for commands, of this machine.
-pub fn node(properties: Value, driver_internal_info: Value) -> Value {
-    json!({
-        "uuid": api::NODE,
-        "properties": properties,
-        "instance_info": {},
-        "driver_info": {},
-        "driver_internal_info": driver_internal_info,
-    })
 }
 
 /// Fills a file with a pattern that no erase leaves by chance.

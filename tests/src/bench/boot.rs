@@ -13,11 +13,11 @@ use serde_json::json;
 
 use crate::accel::Accel;
 use crate::first_beat;
-use crate::first_beat::Api;
 use crate::first_beat::Arch;
 use crate::first_beat::Boot;
 use crate::first_beat::Guest;
 use crate::first_beat::Times;
+use crate::lone::Api;
 use crate::paths::Paths;
 
 /// For one boot.

@@ -3,10 +3,12 @@
 
 pub mod api;
 pub mod boot;
+pub mod erase;
 pub mod files;
 pub mod image;
 pub mod ironic;
 pub mod load;
+mod loop_device;
 pub mod part;
 pub mod process;
 pub mod scale;
@@ -24,6 +26,9 @@ use crate::accel::Accel;
 use crate::paths::Paths;
 use crate::paths::existing;
 
+/// The shipped agent, in cargo's target folder.
+const AGENT: &str = "x86_64-unknown-linux-musl/release/wrought-agent";
+
 /// What can be measured.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum Kind {
@@ -33,6 +38,8 @@ pub enum Kind {
     Api(api::Options),
     /// The ramdisk: boot to the first heartbeat, sizes.
     Boot(boot::Options),
+    /// Emptying disks against what one would type instead.
+    Erase(erase::Options),
     /// One conductor with thousands of nodes whose agents call in.
     Scale(scale::Options),
 }
@@ -55,6 +62,14 @@ pub async fn run(kind: Kind, accel: Option<Accel>) -> Result<()> {
         Kind::Boot(options) => {
             let found = boot::run(&paths, accel, &options).await?;
             show(&found, options.json, boot::print);
+            Ok(())
+        }
+        Kind::Erase(options) => {
+            let work = work(&paths)?;
+            let agent = binaries(&paths)?.join(AGENT);
+            let agent = existing(agent, "cargo xtask bench erase")?;
+            let found = erase::run(work.path(), &agent, &options).await?;
+            show(&found, options.json, erase::print);
             Ok(())
         }
         Kind::Scale(options) => {

@@ -17,6 +17,7 @@ use super::load::Target;
 use crate::api::Api;
 use crate::child;
 use crate::child::Daemon;
+use crate::running;
 
 /// How long a server may take to listen.
 const START: Duration = Duration::from_secs(90);
@@ -103,8 +104,8 @@ impl Serving {
     /// Resident memory of it and its children now, bytes.
     pub fn rss(&self) -> Result<u64> {
         let mut sum = 0;
-        for pid in tree(self.daemon.pid().as_raw()) {
-            sum += status_bytes(pid, "VmRSS:").unwrap_or(0);
+        for pid in running::tree(self.daemon.pid().as_raw()) {
+            sum += running::bytes(pid, "VmRSS:").unwrap_or(0);
         }
         anyhow::ensure!(sum > 0, "the server is gone: {}", self.said());
         Ok(sum)
@@ -112,51 +113,13 @@ impl Serving {
 
     /// Peak resident memory of the process itself so far, bytes.
     pub fn peak_rss(&self) -> Result<u64> {
-        status_bytes(self.daemon.pid().as_raw(), "VmHWM:").context("no VmHWM")
+        running::bytes(self.daemon.pid().as_raw(), "VmHWM:").context("no VmHWM")
     }
 
     /// Processor time, user and system, that the process has used so far.
     pub fn cpu(&self) -> Result<Duration> {
-        let path = format!("/proc/{}/stat", self.daemon.pid());
-        let text = std::fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
-        let ticks = cpu_ticks(&text).with_context(|| format!("no times in {path}"))?;
-        // SAFETY: sysconf only reads a constant of the system.
-        let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-        let per_second = u64::try_from(per_second).unwrap_or(100).max(1);
-        Ok(Duration::from_secs_f64(ticks as f64 / per_second as f64))
+        running::cpu(self.daemon.pid().as_raw())
     }
-}
-
-/// User and system ticks from a line of `/proc/PID/stat`.
-fn cpu_ticks(stat: &str) -> Option<u64> {
-    // The name, in parentheses, may hold anything.
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
-    Some(number(11)? + number(12)?)
-}
-
-fn status_bytes(pid: i32, field: &str) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
-    let kib: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
-    Some(kib * 1024)
-}
-
-/// A process and all below it.
-fn tree(root: i32) -> Vec<i32> {
-    let mut found = vec![root];
-    let mut next = 0;
-    while let Some(pid) = found.get(next) {
-        let path = format!("/proc/{pid}/task/{pid}/children");
-        let children = std::fs::read_to_string(path).unwrap_or_default();
-        found.extend(
-            children
-                .split_whitespace()
-                .filter_map(|pid| pid.parse::<i32>().ok()),
-        );
-        next += 1;
-    }
-    found
 }
 
 /// `wrought serve` over plain HTTP or as it serves by default.
@@ -254,22 +217,5 @@ impl Wrought {
     /// The URL of its SQLite database.
     pub fn database(&self) -> String {
         format!("sqlite:{}", self.work.join("state/wrought.db").display())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::cpu_ticks;
-    use super::status_bytes;
-    use super::tree;
-
-    #[test]
-    fn accounts_of_this_process() {
-        let me = std::process::id().cast_signed();
-        assert!(status_bytes(me, "VmRSS:").unwrap() > 0);
-        assert_eq!(tree(me).first(), Some(&me));
-        let line = "1 (a) b) S 1 1 1 0 -1 4194560 1 2 3 4 70 30 0 0 20 0";
-        assert_eq!(cpu_ticks(line), Some(100));
-        assert_eq!(cpu_ticks("1 (a"), None);
     }
 }

@@ -2,10 +2,8 @@
 //! nothing of Wrought's server: an API of one node, a machine on QEMU's own
 //! network. What the ramdisk can do by itself, on any kind of machine.
 
-pub mod api;
 pub mod guest;
 
-pub use api::Api;
 pub use guest::Arch;
 pub use guest::Boot;
 pub use guest::Guest;
@@ -22,6 +20,7 @@ use tokio::net::UnixStream;
 
 use crate::accel::Accel;
 use crate::child::Daemon;
+use crate::lone::Api;
 use crate::serial::SerialLog;
 use crate::serial::tail;
 
@@ -96,8 +95,8 @@ async fn until_beat(
         if to_init.is_none() && console.text().contains(INIT) {
             to_init = Some(start.elapsed().as_secs_f64());
         }
-        if let Some(at) = api.first_beat() {
-            break at;
+        if let Some(beat) = api.first_beat() {
+            break beat.at;
         }
         let text = || tail(&console.text(), 6).join(" | ");
         if let Some(status) = running.status() {

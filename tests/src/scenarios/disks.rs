@@ -17,6 +17,7 @@ use crate::bare::Machine;
 use crate::bare::Parts;
 use crate::bare::drives::Bus;
 use crate::bare::drives::Drive;
+use crate::lone::agent::node;
 use crate::paths::Paths;
 use crate::rundir::RunDir;
 
@@ -162,12 +163,12 @@ impl Rig {
 
     fn node(&self, internal: Value) -> Value {
         let properties = json!({"skip_block_devices": [{"serial": SKIPPED}]});
-        bare::node(properties, internal)
+        node(properties, internal)
     }
 
     /// Hints that match nothing: the answer lists all disks.
     async fn enumeration(&self) -> Result<()> {
-        let node = bare::node(json!({"root_device": {"serial": "nothing"}}), json!({}));
+        let node = node(json!({"root_device": {"serial": "nothing"}}), json!({}));
         let params = json!({
             "step": {"interface": "deploy", "step": "write_image", "args": {"image_info": {
                 "id": "none", "urls": ["http://10.0.2.2:1/none"], "disk_format": "raw",
@@ -177,6 +178,7 @@ impl Rig {
         });
         let done = self
             .machine
+            .agent()
             .command("deploy.execute_deploy_step", params, STEP_LIMIT)
             .await?;
         let Err(error) = done else {
@@ -366,6 +368,7 @@ impl Rig {
         let node = self.node(internal);
         match self
             .machine
+            .agent()
             .clean("deploy", step, &node, STEP_LIMIT)
             .await?
         {
@@ -378,6 +381,7 @@ impl Rig {
         let node = self.node(internal);
         match self
             .machine
+            .agent()
             .clean("deploy", step, &node, STEP_LIMIT)
             .await?
         {

@@ -80,7 +80,6 @@ impl Bench {
     /// folder.
     pub fn new(paths: &Paths, binaries: &Path, options: Options, stop: Stop) -> Result<Self> {
         let made_by = "cargo xtask bench image";
-        let release = binaries.join("x86_64-unknown-linux-musl/release");
         let python = paths.root.join("target/tools/real-agent/bin/python");
         let scratch = Scratch::new(&paths.runs)?;
         let downloads = match Scratch::in_memory() {
@@ -88,7 +87,7 @@ impl Bench {
             None => Scratch::new(&scratch.path().join("downloads"))?,
         };
         let tools = Tools {
-            agent: existing(release.join("wrought-agent"), made_by)?,
+            agent: existing(binaries.join(super::AGENT), made_by)?,
             harness: paths.binary("wrought-harness")?,
             python: python.exists().then_some(python),
             driver: paths.root.join("tests/src/bench/image/real_agent.py"),

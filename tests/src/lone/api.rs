@@ -2,10 +2,9 @@
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::time::Instant;
 
+use anyhow::Context;
 use anyhow::Result;
 use axum::Json;
 use axum::Router;
@@ -16,14 +15,24 @@ use axum::routing::post;
 use serde_json::Value;
 use serde_json::json;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// The node that every machine is.
 pub const NODE: &str = "aaaaaaaa-0000-4000-8000-0000000000b1";
 
-#[derive(Debug, Clone, Default)]
+/// The first heartbeat.
+#[derive(Debug, Clone)]
+pub struct Beat {
+    /// When it came.
+    pub at: Instant,
+    /// Where the agent says it serves its commands.
+    pub callback_url: String,
+}
+
+#[derive(Debug, Clone)]
 struct Shared {
-    first: Arc<Mutex<Option<Instant>>>,
+    first: Arc<watch::Sender<Option<Beat>>>,
     token: Arc<str>,
 }
 
@@ -36,11 +45,11 @@ pub struct Api {
 }
 
 impl Api {
-    /// Starts it.
+    /// Starts it on this host's loopback, which is QEMU's 10.0.2.2 for a guest.
     pub async fn start() -> Result<Self> {
         let shared = Shared {
+            first: Arc::new(watch::Sender::new(None)),
             token: crate::random_hex(24).into(),
-            ..Shared::default()
         };
         let version = json!({"default_version": {"version": "1.115"}});
         let router = Router::new()
@@ -66,13 +75,21 @@ impl Api {
         self.port
     }
 
-    /// When the first heartbeat came.
-    pub fn first_beat(&self) -> Option<Instant> {
-        *self
-            .shared
-            .first
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    /// What agents were given at their lookup.
+    pub fn token(&self) -> &str {
+        &self.shared.token
+    }
+
+    /// The first heartbeat, if one has come.
+    pub fn first_beat(&self) -> Option<Beat> {
+        self.shared.first.borrow().clone()
+    }
+
+    /// Waits for the first heartbeat.
+    pub async fn beat(&self) -> Result<Beat> {
+        let mut first = self.shared.first.subscribe();
+        let beat = first.wait_for(Option::is_some).await?;
+        beat.clone().context("no heartbeat")
     }
 }
 
@@ -100,8 +117,15 @@ async fn lookup(State(shared): State<Shared>) -> Json<Value> {
     }))
 }
 
-async fn heartbeat(State(shared): State<Shared>) -> StatusCode {
-    let mut first = shared.first.lock().unwrap_or_else(PoisonError::into_inner);
-    first.get_or_insert_with(Instant::now);
+async fn heartbeat(State(shared): State<Shared>, Json(beat): Json<Value>) -> StatusCode {
+    let callback_url = beat["callback_url"].as_str().unwrap_or_default().to_owned();
+    shared.first.send_if_modified(|first| {
+        let is_new = first.is_none();
+        first.get_or_insert_with(|| Beat {
+            at: Instant::now(),
+            callback_url,
+        });
+        is_new
+    });
     StatusCode::ACCEPTED
 }
