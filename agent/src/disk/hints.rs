@@ -14,7 +14,11 @@ pub use wrought_wire::hints::NumberOp;
 pub use wrought_wire::hints::TextOp;
 pub use wrought_wire::hints::parse;
 
+use crate::disk::block::Access;
+use crate::disk::block::BlockFile;
 use crate::disk::device::Disk;
+use crate::disk::probe::ContentName;
+use crate::disk::probe::Region;
 
 impl Candidate for Disk {
     fn bytes(&self) -> u64 {
@@ -57,14 +61,29 @@ impl Candidate for Disk {
         }
     }
 
-    /// A link that udev made under any other name leads to the disk too.
+    /// A link that udev made under any other name leads to the disk too. Where
+    /// there is no udev, the disk is read for it.
     fn is_called(&self, name: &str) -> bool {
         let wanted = Path::new(name);
         let node = fs::canonicalize(wanted)
             .ok()
             .filter(|_| wanted.starts_with("/dev"));
-        node.is_some() && node == fs::canonicalize(&self.path).ok()
+        match node {
+            Some(node) => fs::canonicalize(&self.path).is_ok_and(|own| own == node),
+            None => holds(&self.path, name),
+        }
     }
+}
+
+/// Whether something on the whole disk has this name by UUID or label.
+fn holds(path: &Path, name: &str) -> bool {
+    let Some(name) = ContentName::parse(name) else {
+        return false;
+    };
+    // A disk that cannot be read has no name.
+    BlockFile::open(path, Access::Read)
+        .and_then(|disk| name.is_of(&Region::whole(&disk)))
+        .unwrap_or(false)
 }
 
 #[cfg(test)]
@@ -96,6 +115,27 @@ mod tests {
 
     fn holds(hints: Value) -> bool {
         parse(&hints).unwrap().matches(&disk())
+    }
+
+    #[test]
+    fn a_disk_is_called_by_what_lies_on_it() {
+        let dir = tempfile::tempdir().unwrap();
+        // A swap area of 64 KiB: its magic, then UUID and label (see
+        // `probe::names`).
+        let mut bytes = vec![0; 64 << 10];
+        bytes[4086..4096].copy_from_slice(b"SWAPSPACE2");
+        bytes[0x40c..0x41c].fill(0x11);
+        bytes[0x41c..0x420].copy_from_slice(b"Data");
+        let path = dir.path().join("disk");
+        std::fs::write(&path, bytes).unwrap();
+        let disk = Disk { path, ..disk() };
+        let called = |name: &str| parse(&json!({"name": name})).unwrap().matches(&disk);
+        assert!(called("/dev/disk/by-label/Data"));
+        assert!(called(
+            "/dev/disk/by-uuid/11111111-1111-1111-1111-111111111111"
+        ));
+        assert!(!called("/dev/disk/by-label/data"));
+        assert!(!called("/dev/disk/by-uuid/Data"));
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 mod label;
 mod magic;
+mod names;
 
 pub use label::volume_label;
 pub use magic::Kind;
+pub use names::ContentName;
 
 use std::fmt;
 
