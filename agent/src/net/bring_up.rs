@@ -25,9 +25,11 @@ use crate::net::dhcp::Event;
 use crate::net::dhcp::Lease;
 use crate::net::dhcp::RawTransport;
 use crate::net::given;
+use crate::net::i40e;
 use crate::net::ipv6;
 use crate::net::link::LinkError;
 use crate::net::link::Links;
+use crate::net::lldp;
 use crate::net::nic;
 use crate::net::nic::Nic;
 use crate::net::resolv::Dns;
@@ -59,10 +61,15 @@ type Dhcp = Client<RawTransport>;
 
 /// Brings the network up; gives up only if the kernel refuses us.
 pub async fn bring_up(params: &Params) -> Result<(), LinkError> {
-    bring_up_of(params, || {
-        nic::list().into_iter().filter(|nic| nic.physical).collect()
-    })
-    .await
+    let physical = || {
+        let nics = nic::list().into_iter();
+        nics.filter(|nic| nic.physical).collect::<Vec<_>>()
+    };
+    bring_up_of(params, physical).await?;
+    if lldp::is_collected(params) {
+        i40e::stop_lldp_agents(&physical());
+    }
+    Ok(())
 }
 
 /// The same with the NICs that `list` gives; tests have others than real ones.

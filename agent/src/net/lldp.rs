@@ -60,6 +60,13 @@ pub fn is_wanted(params: &Params) -> bool {
         .unwrap_or(false)
 }
 
+/// Whether an inventory or an inspection of this machine shall have it.
+pub fn is_collected(params: &Params) -> bool {
+    let collectors = params.get("ipa-inspection-collectors");
+    let mut names = collectors.into_iter().flat_map(|names| names.split(','));
+    is_wanted(params) || names.any(|name| name.trim() == "lldp")
+}
+
 /// Listens on all of them at once, until each has heard a frame or `patience`
 /// is over. Blocks. A NIC that cannot be listened on hears nothing.
 pub fn listen(nics: &[Nic], patience: Duration) -> Heard {
@@ -257,6 +264,7 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     use std::time::Duration;
 
+    use super::is_collected;
     use super::is_wanted;
     use super::patience;
     use super::tlvs;
@@ -306,6 +314,12 @@ mod tests {
     fn lldp_is_asked_for_by_parameters() {
         assert!(!is_wanted(&params("")));
         assert!(is_wanted(&params("ipa-collect-lldp=1")));
+        assert!(is_collected(&params("ipa-collect-lldp=1")));
+        let by_name = |names: &str| {
+            let line = format!("ipa-inspection-collectors={names}");
+            is_collected(&params(&line))
+        };
+        assert!(by_name("default,lldp") && !by_name("default,logs"));
         assert_eq!(patience(&params("")), Duration::from_secs(30));
         assert_eq!(
             patience(&params("ipa-lldp-timeout=3")),

@@ -6,6 +6,7 @@ pub mod data;
 pub mod dhcp;
 pub mod dhcp6;
 pub mod given;
+mod i40e;
 pub mod ipv6;
 pub mod link;
 pub mod lldp;

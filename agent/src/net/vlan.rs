@@ -9,6 +9,7 @@ use tracing::warn;
 
 use crate::command::CommandFailure;
 use crate::net::given::vlan_name;
+use crate::net::i40e;
 use crate::net::link::Links;
 use crate::net::lldp;
 use crate::net::nic;
@@ -68,6 +69,7 @@ pub async fn enable(links: &Links, params: &Params, nics: &[Nic]) -> Vec<Nic> {
         .collect();
     if !listened.is_empty() {
         let patience = lldp::patience(params);
+        i40e::stop_lldp_agents(&listened);
         let heard = tokio::task::spawn_blocking(move || lldp::listen(&listened, patience));
         match heard.await {
             Ok(heard) => vlans.extend(heard.iter().flat_map(|(name, tlvs)| {
