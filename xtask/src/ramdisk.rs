@@ -27,7 +27,7 @@ use crate::toolchain;
 const USAGE: &str = "\
 usage: cargo xtask ramdisk [--firmware NAME…] [--package NAME…] [--add FILE:/PATH…]
                            [--rescue] [--arch x86_64|aarch64] [--out DIR]
-                           [--param KEY=VALUE…] [--ca FILE] [--list-firmware]
+                           [--param KEY=VALUE…] [--ca FILE] [--twice] [--list-firmware]
   --firmware NAME…     firmware sets of the distribution: files that a driver in
                        the ramdisk names (--firmware-set is the same)
   --package NAME…      programs of the distribution, with the libraries they need
@@ -37,6 +37,7 @@ usage: cargo xtask ramdisk [--firmware NAME…] [--package NAME…] [--add FILE:
   --out DIR            instead of these folders
   --param KEY=VALUE…   parameters of the agent on boot.iso
   --ca FILE            the CA of the API, for boot.iso
+  --twice              and once more, to see that all files are equal
   --list-firmware      only says which firmware sets there are, and their sizes
 DIR gets vmlinuz, initramfs, uki.efi, esp.img, boot.iso and manifest.json.";
 
@@ -62,16 +63,17 @@ const TOOLS: [&str; 4] = ["mdadm", "stress-ng", "fio", "lvm2"];
 /// Packages that the libraries of programs may be in begin with one of these.
 const LIBRARIES: &[&str] = &["lib", "zlib1g"];
 
-/// What a build makes for PCs.
-const FILES: [&str; 7] = [
+/// What a build makes.
+const FILES: [&str; 6] = [
     "vmlinuz",
     "initramfs",
     "uki.efi",
     "esp.img",
-    "bios.img",
     "boot.iso",
     "manifest.json",
 ];
+/// For PCs alone.
+const BIOS: &str = "bios.img";
 
 /// What is built.
 #[derive(Debug, Clone)]
@@ -119,6 +121,22 @@ impl Variant {
         }
     }
 
+    /// With logins.
+    pub(crate) fn rescue() -> Self {
+        Self {
+            rescue: true,
+            ..Self::default()
+        }
+    }
+
+    /// For ARM machines.
+    pub(crate) fn arm() -> Self {
+        Self {
+            arch: Arch::Aarch64,
+            ..Self::default()
+        }
+    }
+
     /// Where it goes.
     fn folder(&self) -> PathBuf {
         if let Some(out) = &self.out {
@@ -145,7 +163,14 @@ pub(crate) fn main(args: &[String]) -> Result<()> {
     if args == ["--list-firmware"] {
         return list_firmware();
     }
-    build(&parse(args)?)
+    let (twice, args): (Vec<String>, Vec<String>) =
+        args.iter().cloned().partition(|arg| arg == "--twice");
+    let variant = parse(&args)?;
+    build(&variant)?;
+    if twice.is_empty() {
+        return Ok(());
+    }
+    again(&variant)
 }
 
 fn parse(args: &[String]) -> Result<Variant> {
@@ -236,19 +261,20 @@ pub(crate) fn build(variant: &Variant) -> Result<()> {
     run(&mut command)
 }
 
-/// Builds the ramdisk once more, with nothing of an earlier build at hand, and
-/// compares the two byte for byte.
-pub(crate) fn again() -> Result<()> {
-    let first = Variant::default().folder();
+/// Builds a ramdisk that is there once more, with nothing of an earlier build at
+/// hand, and compares the two byte for byte.
+pub(crate) fn again(variant: &Variant) -> Result<()> {
+    let first = variant.folder();
     let second = artefacts("ramdisk-again");
     if second.exists() {
         fs::remove_dir_all(&second).with_context(|| format!("removing {}", second.display()))?;
     }
     build(&Variant {
         out: Some(second.clone()),
-        ..Variant::default()
+        ..variant.clone()
     })?;
-    for name in FILES {
+    let bios = (variant.arch == Arch::X86_64).then_some(BIOS);
+    for name in FILES.into_iter().chain(bios) {
         let [one, other] = [&first, &second].map(|folder| {
             let path = folder.join(name);
             fs::read(&path).with_context(|| format!("reading {}", path.display()))
@@ -261,7 +287,7 @@ pub(crate) fn again() -> Result<()> {
             );
         }
     }
-    println!("two builds are equal, byte for byte");
+    println!("two builds of {} are equal, byte for byte", first.display());
     fs::remove_dir_all(&second).with_context(|| format!("removing {}", second.display()))
 }
 

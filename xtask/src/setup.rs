@@ -43,6 +43,7 @@ const PACKAGES_ALL: &[&str] = &[
     "g++",
     "qemu-system-arm",
     "qemu-efi-aarch64",
+    "openssh-client",
     "xorriso",
     "libvirt-daemon",
     "libvirt-daemon-driver-qemu",

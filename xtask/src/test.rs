@@ -108,13 +108,18 @@ pub(crate) fn main(args: &[String]) -> Result<()> {
             match extent {
                 Extent::All => {
                     image::main(&["raid".to_owned()])?;
-                    ramdisk::build(&ramdisk::Variant::tools())
+                    ramdisk::build(&ramdisk::Variant::tools())?;
+                    ramdisk::build(&ramdisk::Variant::rescue())?;
+                    ramdisk::build(&ramdisk::Variant::arm())
                 }
                 Extent::Fast | Extent::Plain => Ok(()),
             }
         })?;
         if extent == Extent::All && filter.is_none_or(|filter| filter == "ramdisk_twice") {
-            stages.stage("ramdisk_twice", ramdisk::again)?;
+            stages.stage("ramdisk_twice", || {
+                ramdisk::again(&ramdisk::Variant::default())?;
+                ramdisk::again(&ramdisk::Variant::tools())
+            })?;
         }
         stages.stage("machines", || {
             let mut line = vec!["test"];
