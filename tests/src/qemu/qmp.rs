@@ -104,8 +104,12 @@ impl Qmp {
     }
 }
 
-/// Connects by way of a short path: socket addresses hold 107 bytes only.
-async fn connect_short(dir: &Path, name: &str) -> std::io::Result<UnixStream> {
+/// Connects to the socket `name` in `dir` by way of a short path: socket addresses
+/// hold 107 bytes only.
+///
+/// # Errors
+/// Nobody listens there.
+pub async fn connect_short(dir: &Path, name: &str) -> std::io::Result<UnixStream> {
     use std::os::fd::AsRawFd;
     let dir = std::fs::File::open(dir)?;
     UnixStream::connect(format!("/proc/self/fd/{}/{name}", dir.as_raw_fd())).await

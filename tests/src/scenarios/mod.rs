@@ -20,6 +20,7 @@ mod raid;
 mod ramdisks;
 mod real_agent;
 mod real_ironic;
+mod rescue;
 mod schemathesis;
 mod steps;
 mod sushy;
@@ -174,6 +175,21 @@ pub const SCENARIOS: &[Scenario] = &[
         networks::tagged,
         20,
         "a VLAN on a bond by network data, then DHCP on a VLAN alone",
+        slow = true
+    ),
+    scenario!(
+        "ramdisk_aarch64",
+        ramdisks::aarch64,
+        20,
+        "the ramdisk of an ARM machine boots to a first heartbeat",
+        slow = true,
+        world = false
+    ),
+    scenario!(
+        "rescue_login",
+        rescue::login,
+        30,
+        "somebody logs in to a rescued machine with the password of the request, nobody before",
         slow = true
     ),
     scenario!(
