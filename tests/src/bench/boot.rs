@@ -122,7 +122,9 @@ pub fn print(found: &Value) {
     println!(
         "boot to the first heartbeat: {} boots, {}, {} MiB\n\n  seconds                    \
          median     min     max",
-        found["runs"], found["accelerator"], found["memory_mib"]
+        found["runs"],
+        found["accelerator"].as_str().unwrap_or_default(),
+        found["memory_mib"]
     );
     let number = |value: &Value| value.as_f64().unwrap_or_default();
     if let Some(rows) = found["seconds"].as_object() {
