@@ -153,7 +153,10 @@ fn configuration(state: &Path, accounts: &Path, ramdisk: &Path, more: &str) -> S
          ramdisk_dir = {ramdisk}\n\
          extra_kernel_params = \"{IMPATIENT}\"\n\
          [agent]\n\
-         heartbeat_interval = 5\n",
+         heartbeat_interval = 5\n\
+         # Random data would fill the host's disk with what is erased.\n\
+         [conductor.erase]\n\
+         shred_random_overwrite_iterations = 0\n",
         state = quote(state),
         auth = toml_string(&format!("basic:{}", accounts.display())),
         ramdisk = quote(ramdisk),

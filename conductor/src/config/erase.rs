@@ -33,7 +33,7 @@ impl Default for Erase {
     fn default() -> Self {
         Self {
             disk_erasure_concurrency: 4,
-            shred_random_overwrite_iterations: 0,
+            shred_random_overwrite_iterations: 1,
             shred_final_overwrite_with_zeros: true,
             continue_if_disk_secure_erase_fails: false,
             enable_ata_secure_erase: true,
