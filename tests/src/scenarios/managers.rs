@@ -11,6 +11,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use super::Context;
+use super::archive;
 use crate::bmc::Bmc;
 use crate::deploy::Node;
 use crate::deploy::OPERATION;
@@ -20,6 +21,7 @@ use crate::paths::Paths;
 use crate::qemu::Firmware;
 use crate::world;
 use crate::world::MachineOptions;
+use crate::world::World;
 
 /// A manageable machine whose ramdisk has tools, a shell and this manager.
 async fn machine(
@@ -50,7 +52,8 @@ async fn machine(
 
 /// A step of the test's own hardware manager, and burn-ins, in a real machine.
 pub(super) async fn steps(context: &mut Context) -> Result<()> {
-    let (_, node) = machine(context, MANAGER, &[1 << 30]).await?;
+    let account = context.account.clone();
+    let (bmc, node) = machine(context, MANAGER, &[1 << 30]).await?;
     let info = |key: &str| format!("/driver_info/agent_burnin_{key}");
     let settings = [
         (info("cpu_timeout"), json!(5)),
@@ -103,6 +106,50 @@ pub(super) async fn steps(context: &mut Context) -> Result<()> {
             .is_some_and(|error| error.contains("hardware manager acme: bad checksum")),
         "last_error is {error}"
     );
+    logs(context.world()?, &node.uuid)?;
+    account.say("the failed step's ramdisk has left its logs");
+
+    // A disk that somebody uses, whoever it is, fails an erase by its name.
+    node.go("manage", json!({}), "manageable").await?;
+    let occupied = json!({"clean_steps": [
+        {"interface": "vendor", "step": "occupy"},
+        {"interface": "deploy", "step": "erase_devices_metadata"},
+    ]});
+    let watch = node.watch();
+    node.api.provision(&node.uuid, "clean", occupied).await?;
+    watch
+        .until("clean failed", OPERATION)
+        .await
+        .context("an erase of swap")?;
+    let error = node.api.node(&node.uuid).await?["last_error"].clone();
+    ensure!(
+        error
+            .as_str()
+            .is_some_and(|error| error.contains("/dev/vda") && error.contains("swap")),
+        "last_error is {error}"
+    );
+    let found = signatures(&bmc.machine().spec().disks[0].path)?;
+    ensure!(found.contains("TYPE=swap"), "the swap is gone: {found:?}");
+    Ok(())
+}
+
+/// The server has kept the logs of the ramdisk in which the step failed.
+fn logs(world: &World, node: &str) -> Result<()> {
+    let folder = world.run().scratch("state").join("logs").join(node);
+    let mut files: Vec<_> = std::fs::read_dir(&folder)
+        .with_context(|| format!("no logs in {}", folder.display()))?
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    files.sort();
+    let archive = files.last().context("no archive of logs")?;
+    for (file, text) in [
+        ("agent.log", "bad checksum"),
+        ("dmesg.txt", "Linux version"),
+    ] {
+        let content = archive::member(archive, file)?;
+        ensure!(content.contains(text), "{file} lacks {text:?}");
+    }
     Ok(())
 }
 
@@ -114,11 +161,16 @@ describe)
     [ -d /sys/bus/virtio/drivers/virtio_blk ] && support=3
     echo "{\"contract\": 1, \"version\": \"7\", \"support\": $support, \"steps\": ["
     echo '{"interface": "vendor", "step": "flash", "kinds": ["clean"], "timeout": 60,'
-    echo '"argsinfo": {"file": {"description": "What to flash", "required": true}}}]}'
+    echo '"argsinfo": {"file": {"description": "What to flash", "required": true}}},'
+    echo '{"interface": "vendor", "step": "occupy", "kinds": ["clean"]}]}'
     ;;
 run)
     input=$(busybox cat)
     case "$input" in
+    *'"step":"occupy"}}')
+        busybox mkswap /dev/vda >&2 && busybox swapon /dev/vda >&2 &&
+            echo '{"status": "done"}'
+        ;;
     *'"file":"bad"'*) echo '{"status": "failed", "message": "bad checksum"}' ;;
     *)
         echo '{"progress": 50, "message": "flashing 1.1"}'
@@ -132,6 +184,14 @@ esac
 /// Disks: two for the node's own array, two for a tenant's, one with LUKS, one
 /// with ZFS.
 const STACKED: &[u64] = &[1 << 30; 6];
+
+/// What blkid sees on the last four.
+const STACKED_KINDS: [&str; 4] = [
+    "linux_raid_member",
+    "linux_raid_member",
+    "crypto_LUKS",
+    "zfs_member",
+];
 
 /// The node's own array is made anew over what a tenant left and is empty then;
 /// a metadata wipe takes LVM on a tenant's array down, and leaves the own one.
@@ -155,16 +215,27 @@ pub(super) async fn stacked_storage(context: &mut Context) -> Result<()> {
         step("raid", "create_configuration"),
         step("vendor", "look"),
         step("vendor", "stack"),
+        step("power", "hold"),
         step("deploy", "erase_devices_metadata"),
         step("vendor", "stacked"),
     ]});
     let console = node.serial.from_now();
-    node.go("clean", steps, "manageable").await?;
+    node.go("clean", steps, "clean hold").await?;
+    let disks = &bmc.machine().spec().disks;
+    for (disk, kind) in disks[2..].iter().zip(STACKED_KINDS) {
+        let found = signatures(&disk.path)?;
+        ensure!(
+            found.contains(&format!("TYPE={kind}")),
+            "{} should be {kind}: {found:?}",
+            disk.path.display()
+        );
+    }
+    account.say("blkid finds what a tenant has left");
+    node.go("unhold", json!({}), "manageable").await?;
     let text = console.text();
     for line in ["mapping vg-data (dm-0) stopped", "array md5 stopped"] {
         ensure!(text.contains(line), "the console does not say {line:?}");
     }
-    let disks = &bmc.machine().spec().disks;
     for disk in &disks[..2] {
         let found = signatures(&disk.path)?;
         ensure!(

@@ -1,11 +1,13 @@
 //! What must hold, shown with real machines.
 
 mod apart;
+mod archive;
 mod bad_images;
 mod bad_input;
 mod context;
 mod demos;
 mod disks;
+mod firmware;
 mod inspection;
 mod killed_server;
 mod kills;
@@ -241,6 +243,13 @@ pub const SCENARIOS: &[Scenario] = &[
         managers::stacked_storage,
         20,
         "a metadata wipe over LVM on md, LUKS and ZFS; an array made anew is empty",
+        slow = true
+    ),
+    scenario!(
+        "firmware_memory",
+        firmware::memory,
+        25,
+        "crash records and boot entries go from a machine's firmware, all else stays",
         slow = true
     ),
     scenario!(

@@ -1,10 +1,15 @@
 //! Disks of every kind in one machine, emptied by our ramdisk and read raw
 //! on this side afterwards. One boot, many checks.
 
+mod dress;
+mod trouble;
+
+use std::cell::OnceCell;
 use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use anyhow::Result;
 use anyhow::bail;
 use anyhow::ensure;
@@ -20,6 +25,10 @@ use crate::bare::drives::Drive;
 use crate::lone::agent::node;
 use crate::paths::Paths;
 use crate::rundir::RunDir;
+use dress::dress;
+use dress::pattern;
+use dress::refill;
+use dress::signatures;
 
 /// Size of each disk, its pattern on it from end to end.
 const BYTES: u64 = 32 << 20;
@@ -27,7 +36,6 @@ const BYTES: u64 = 32 << 20;
 const SECRET: &str = "tenant-data-";
 /// A step on disks of this size, under translation on a busy machine.
 const STEP_LIMIT: Duration = Duration::from_secs(300);
-
 /// Serial numbers, in the order in which the disks are attached.
 const VIRTIO: &str = "virtio-small";
 const VIRTIO_LARGE: &str = "virtio-large";
@@ -40,6 +48,8 @@ const NVME_LARGE: &str = "nvme-large";
 const READ_ONLY: &str = "read-only";
 const SKIPPED: &str = "to-be-skipped";
 const SHARED: &str = "shared-gfs2";
+const GPFS: &str = "shared-gpfs";
+const VMFS: &str = "shared-vmfs";
 const MEDIA: &str = "virtual-media";
 
 /// Those that every erase takes.
@@ -58,6 +68,8 @@ const WRITABLE: [&str; 8] = [
 struct Rig {
     run: RunDir,
     machine: Machine,
+    /// The agent's list of its disks.
+    listed: OnceCell<String>,
 }
 
 /// The whole story of a machine with disks of every kind.
@@ -79,11 +91,18 @@ pub(super) async fn erase(context: &mut Context) -> Result<()> {
         drive(Bus::Scsi, READ_ONLY).read_only(),
         drive(Bus::Virtio, SKIPPED),
         drive(Bus::Virtio, SHARED),
+        drive(Bus::Scsi, GPFS),
+        drive(Bus::Scsi, VMFS),
         drive(Bus::Usb, MEDIA),
     ];
     for drive in &drives {
         bare::fill(&drive.path, BYTES, SECRET)?;
         dress(drive)?;
+        ensure!(
+            !signatures(&drive.path)?.is_empty(),
+            "{} does not look used, so that nothing could be wiped",
+            drive.serial
+        );
     }
     let parts = Parts {
         drives,
@@ -91,54 +110,14 @@ pub(super) async fn erase(context: &mut Context) -> Result<()> {
     };
     let machine = Machine::boot(&run, "disks", context.accel, &parts).await?;
     account.say("the machine is up");
-    let rig = Rig { run, machine };
+    let rig = Rig {
+        run,
+        machine,
+        listed: OnceCell::new(),
+    };
     let done = rig.all(&account).await;
     rig.machine.stop().await;
     done
-}
-
-/// Gives a disk what makes it look used, over its pattern: superblocks of
-/// several systems by hand, at their places.
-fn dress(drive: &Drive) -> Result<()> {
-    use std::os::unix::fs::FileExt;
-    let file = std::fs::File::options().write(true).open(&drive.path)?;
-    let put = |at: u64, bytes: &[u8]| file.write_all_at(bytes, at);
-    let sector = u64::from(drive.sector);
-    match drive.serial.as_str() {
-        // The log and its tables of a gfs2 (magic and type of its superblock).
-        SHARED => put(0x1_0000, b"\x01\x16\x19\x70\0\0\0\x01")?,
-        // md 1.2, 1.1, 1.0 and 0.90.
-        SCSI => {
-            let magic = b"\xfc\x4e\x2b\xa9\x01\0\0\0";
-            put(4096, magic)?;
-            put(0, magic)?;
-            put((BYTES / 512 - 16) / 8 * 8 * 512, magic)?;
-            put(BYTES / 65536 * 65536 - 65536, &magic[..4])?;
-        }
-        // Both headers of a LUKS2.
-        VIRTIO => {
-            put(0, b"LUKS\xba\xbe\0\x02")?;
-            put(0x40_0000, b"SKUL\xba\xbe\0\x02")?;
-        }
-        // ZFS: an uberblock in each of the four labels.
-        SATA => {
-            for label in [0, 256 << 10, BYTES - (512 << 10), BYTES - (256 << 10)] {
-                put(label + (128 << 10), b"\x0c\xb1\xba\0\0\0\0\0")?;
-            }
-        }
-        // LVM, and a btrfs with its first mirror out of reach of both ends.
-        SAS => {
-            put(512, b"LABELONE")?;
-            put(0x1_0040, b"_BHRfS_M")?;
-        }
-        // Both GPTs, in the places of their sectors, and DDF's anchor.
-        _ => {
-            put(sector, b"EFI PART")?;
-            put(BYTES - sector, b"EFI PART")?;
-            put(510, b"\x55\xaa")?;
-        }
-    }
-    Ok(())
 }
 
 impl Rig {
@@ -158,6 +137,9 @@ impl Rig {
         account.say("no pattern is left on any disk that was to be erased");
         self.random().await?;
         account.say("random data from end to end");
+        self.logs().await?;
+        self.lockdown().await?;
+        account.say("its logs were collected, and it has left the network");
         Ok(())
     }
 
@@ -185,12 +167,7 @@ impl Rig {
             bail!("a root disk was found for hints that match nothing");
         };
         let details = error["details"].as_str().unwrap_or_default();
-        let line = |serial: &str| {
-            let mut disks = details.split("; ");
-            disks
-                .find(|disk| disk.contains(&format!("serial {serial}")))
-                .map(str::to_owned)
-        };
+        self.listed.get_or_init(|| details.to_owned());
         let wanted: [(&str, &[&str]); 10] = [
             (
                 VIRTIO,
@@ -240,18 +217,13 @@ impl Rig {
             (MEDIA, &["tran usb"]),
         ];
         for (serial, texts) in wanted {
-            let Some(found) = line(serial) else {
-                bail!("{serial} is not listed: {details}");
-            };
+            let found = self.line(serial)?;
             for text in texts {
                 ensure!(found.contains(text), "{serial} lacks {text:?}: {found}");
             }
         }
-        let order: Vec<&str> = details
-            .split("disks: ")
-            .nth(1)
-            .unwrap_or_default()
-            .split("; ")
+        let order: Vec<&str> = self
+            .lines()
             .filter_map(|disk| disk.split(' ').next())
             .collect();
         let mut sorted = order.clone();
@@ -260,19 +232,60 @@ impl Rig {
         Ok(())
     }
 
+    /// What the agent says of each disk: its name first.
+    fn lines(&self) -> impl Iterator<Item = &str> {
+        let listed = self.listed.get().map_or("", String::as_str);
+        let (_, disks) = listed.split_once("disks: ").unwrap_or_default();
+        disks.split("; ")
+    }
+
+    fn line(&self, serial: &str) -> Result<&str> {
+        let wanted = format!("serial {serial}");
+        self.lines()
+            .find(|line| line.contains(&wanted))
+            .with_context(|| format!("{serial} is not listed: {:?}", self.listed.get()))
+    }
+
+    /// The disk's name in the machine.
+    fn device(&self, serial: &str) -> Result<String> {
+        let line = self.line(serial)?;
+        let name = line.split(' ').next().unwrap_or_default();
+        ensure!(name.starts_with("/dev/"), "no name in {line:?}");
+        Ok(name.to_owned())
+    }
+
     /// Metadata goes, data stays; the guard refuses one disk and names it.
     async fn metadata(&self) -> Result<()> {
         let step = "erase_devices_metadata";
         let refused = self.refused(step, json!({})).await?;
+        let shared = [
+            (SHARED, "gfs2 at 0x10000"),
+            (GPFS, "GPFS"),
+            (VMFS, "VMFS partition"),
+        ];
         ensure!(
-            refused.contains("1 of ") && refused.contains("gfs2 at 0x10000"),
-            "the guard's refusal does not name the file system: {refused}"
+            refused.matches(" holds ").count() == shared.len(),
+            "the guard's refusal: {refused}"
         );
+        for (serial, what) in shared {
+            let device = self.device(serial)?;
+            let named = refused
+                .split("; ")
+                .any(|part| part.contains(&device) && part.contains(what));
+            ensure!(
+                named,
+                "the guard does not name {device} ({serial}) with {what:?}: {refused}"
+            );
+            ensure!(
+                !signatures(&self.at(serial))?.is_empty(),
+                "{serial} was refused and wiped all the same"
+            );
+        }
         // The others were done all the same; again, and all is well.
         let report = self
             .done(step, json!({"wipe_special_filesystems": false}))
             .await?;
-        for serial in WRITABLE.into_iter().chain([SHARED]) {
+        for serial in WRITABLE.into_iter().chain([SHARED, GPFS, VMFS]) {
             self.says(&report, serial, "metadata wiped", "metadata-only")?;
             let disk = self.at(serial);
             self.clean(&disk)?;
@@ -292,7 +305,12 @@ impl Rig {
         let report = self.done("erase_devices_express", json!({})).await?;
         for serial in [NVME, NVME_LARGE] {
             let method = "NVMe format, user data erase";
-            self.says(&report, serial, method, "user-data-erase")?;
+            let disk = self.says(&report, serial, method, "user-data-erase")?;
+            // The best of what this drive has: it knows no sanitize.
+            ensure!(
+                disk["drive_means"] == json!([method]) && disk["failed"] == json!([]),
+                "{serial}: {disk}"
+            );
             self.erased(serial)?;
         }
         self.says(&report, VIRTIO, "metadata wiped", "metadata-only")?;
@@ -310,9 +328,10 @@ impl Rig {
         let refused = self
             .refused("erase_devices", json!({"disk_erasure_concurrency": 4}))
             .await?;
+        let device = self.device(READ_ONLY)?;
         ensure!(
-            refused.contains("1 of ") && refused.contains("is read-only"),
-            "a read-only disk was not refused: {refused}"
+            refused.contains("1 of ") && refused.contains(&format!("{device} is read-only")),
+            "{device}, a read-only disk, was not refused: {refused}"
         );
         for serial in [NVME, NVME_LARGE] {
             refill(&self.at(serial))?;
@@ -322,7 +341,7 @@ impl Rig {
             "disk_erasure_concurrency": 4,
         });
         let report = self.done("erase_devices", internal).await?;
-        for serial in WRITABLE.into_iter().chain([SHARED]) {
+        for serial in WRITABLE.into_iter().chain([SHARED, GPFS, VMFS]) {
             let (method, level) = match serial {
                 NVME | NVME_LARGE => ("NVMe format, user data erase", "user-data-erase"),
                 _ => ("overwritten with zeroes", "overwrite"),
@@ -391,7 +410,13 @@ impl Rig {
     }
 
     /// What the report says of a disk.
-    fn says(&self, report: &Value, serial: &str, method: &str, level: &str) -> Result<()> {
+    fn says<'a>(
+        &self,
+        report: &'a Value,
+        serial: &str,
+        method: &str,
+        level: &str,
+    ) -> Result<&'a Value> {
         let disks = report.as_array().into_iter().flatten();
         let mut disks = disks.filter(|disk| disk["serial"] == serial);
         let Some(disk) = disks.next() else {
@@ -401,7 +426,7 @@ impl Rig {
             disk["method"] == method && disk["level"] == level,
             "{serial}: expected {method:?} ({level}), found {disk}"
         );
-        Ok(())
+        Ok(disk)
     }
 
     /// Read raw and whole: nothing of the tenant's is there.
@@ -414,11 +439,7 @@ impl Rig {
 
     /// Neither blkid nor we see anything.
     fn clean(&self, disk: &Path) -> Result<()> {
-        let output = std::process::Command::new("/usr/sbin/wipefs")
-            .arg("--no-act")
-            .arg(disk)
-            .output()?;
-        let found = String::from_utf8_lossy(&output.stdout);
+        let found = signatures(disk)?;
         ensure!(found.is_empty(), "{} still shows: {found}", disk.display());
         ensure!(
             bare::find(disk, "EFI PART")?.is_none(),
@@ -442,17 +463,4 @@ impl Rig {
         }
         Ok(())
     }
-}
-
-fn pattern() -> Vec<u8> {
-    let length = usize::try_from(BYTES).unwrap_or_default();
-    SECRET.bytes().cycle().take(length).collect()
-}
-
-/// Writes the pattern again, in place: the machine has the file open.
-fn refill(disk: &Path) -> Result<()> {
-    use std::os::unix::fs::FileExt;
-    let file = std::fs::File::options().write(true).open(disk)?;
-    file.write_all_at(&pattern(), 0)?;
-    Ok(())
 }
