@@ -73,6 +73,8 @@ pub struct Machine {
     started: Duration,
     state: State,
     deadline: Duration,
+    /// The last address, which is asked for again when its lease has ended.
+    last: Option<Ipv4Addr>,
 }
 
 impl Machine {
@@ -86,6 +88,7 @@ impl Machine {
             started: now,
             state,
             deadline: now,
+            last: None,
         }
     }
 
@@ -165,6 +168,7 @@ impl Machine {
                 None => Vec::new(),
             },
             (State::Renewing { .. } | State::Rebinding { .. }, MessageType::Nak) => {
+                self.last = None;
                 let mut outputs = vec![Output::Lost("the server took the address back")];
                 outputs.extend(self.restart(now));
                 outputs
@@ -187,7 +191,13 @@ impl Machine {
             tries: tries.saturating_add(1),
         };
         self.deadline = now + self.pause(tries);
-        let message = self.message(now, MessageType::Discover);
+        let mut message = self.message(now, MessageType::Discover);
+        // Whoever knows this machine knows it by that address: RFC 2131 §4.4.1
+        // has a client suggest the one that it had.
+        if let Some(last) = self.last {
+            let wanted = DhcpOption::RequestedIpAddress(last);
+            message.opts_mut().insert(wanted);
+        }
         vec![Output::Send(Box::new(message), To::Broadcast)]
     }
 
@@ -207,6 +217,7 @@ impl Machine {
     fn bind(&mut self, now: Duration, lease: Lease) -> Vec<Output> {
         // A lease without an end is not renewed: the first deadline is far.
         self.deadline = now + lease.renew;
+        self.last = Some(lease.address);
         self.state = State::Bound {
             lease: Box::new(lease.clone()),
             since: now,

@@ -187,9 +187,13 @@ fn without_its_server_it_is_rebound_then_lost() {
     assert_eq!(lost, seconds(3601));
     assert!(!machine.is_bound());
     let now = machine.deadline();
+    let outputs = machine.on_time(now);
+    let discover = sent(&outputs).0.opts();
+    assert_eq!(discover.msg_type(), Some(MessageType::Discover));
     assert_eq!(
-        sent(&machine.on_time(now)).0.opts().msg_type(),
-        Some(MessageType::Discover)
+        discover.get(OptionCode::RequestedIpAddress),
+        Some(&DhcpOption::RequestedIpAddress(ADDRESS)),
+        "the same address as before, if it can be"
     );
 }
 
@@ -203,6 +207,11 @@ fn a_refused_renewal_gives_the_address_up() {
         [Output::Lost(_)]
     ));
     assert!(!machine.is_bound());
+    let now = machine.deadline();
+    let outputs = machine.on_time(now);
+    let discover = sent(&outputs).0.opts();
+    assert_eq!(discover.msg_type(), Some(MessageType::Discover));
+    assert_eq!(discover.get(OptionCode::RequestedIpAddress), None);
 }
 
 #[test]
