@@ -13,6 +13,7 @@ use anyhow::Result;
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::signal::kill;
+use nix::sys::signal::killpg;
 use nix::unistd::Pid;
 use nix::unistd::getpid;
 use nix::unistd::getppid;
@@ -135,8 +136,13 @@ impl Daemon {
     }
 }
 
+/// Processes that it has started and that are still in its group end with it.
 impl Drop for Daemon {
     fn drop(&mut self) {
-        self.signal(Signal::SIGKILL);
+        if self.status().is_none() {
+            killpg(self.pid, Signal::SIGKILL).ok();
+            // One that leads no group.
+            self.signal(Signal::SIGKILL);
+        }
     }
 }
