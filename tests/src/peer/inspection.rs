@@ -176,7 +176,10 @@ fn cases(own: Value) -> Vec<Case> {
     });
     cases.push(Case {
         ports: vec![
-            ("52:54:00:0c:05:02", json!({"port_id": "mine"})),
+            (
+                "52:54:00:0c:05:02",
+                json!({"port_id": "mine", "switch_id": "02:00:00:00:00:01"}),
+            ),
             ("52:54:00:0c:05:77", json!({})),
         ],
         ..Case::new("ports before", machine(5))
@@ -399,12 +402,14 @@ pub async fn check(account: &Account) -> Result<()> {
     let own = json!({"inventory": inventory, "error": null});
     let cases = cases(own);
     let mut differences = Vec::new();
-    let mut compared = 0;
+    let (mut compared, mut failed, mut ports) = (0, 0, 0);
     for policy in POLICIES {
         let theirs = all(&paths, Kind::Ironic, policy, &cases).await?;
         let ours = all(&paths, Kind::Wrought, policy, &cases).await?;
         for ((case, theirs), ours) in cases.iter().zip(theirs).zip(ours) {
             compared += 1;
+            failed += usize::from(theirs["failed"] == true);
+            ports += theirs["ports"].as_array().map_or(0, Vec::len);
             for line in compare(&theirs, &ours) {
                 differences.push(format!("{policy:?}, {:?}: {line}", case.name));
             }
@@ -420,8 +425,13 @@ pub async fn check(account: &Account) -> Result<()> {
             differences.join("\n")
         );
     }
+    ensure!(
+        failed > 0 && failed < compared / 2 && ports > compared,
+        "the real one's {compared} inspections show little: {failed} failed, {ports} ports"
+    );
     account.say(&format!(
-        "{compared} inspections came to the same on both sides"
+        "{compared} inspections came to the same on both sides: {failed} of them failed, the \
+         others made {ports} ports"
     ));
     Ok(())
 }

@@ -72,7 +72,7 @@ pub(super) async fn inspects_and_discovers(context: &mut Context) -> Result<()> 
         .await?;
     check_data(&data["inventory"], &data["plugin_data"])?;
 
-    // Two that nobody knows, with room for one.
+    // One that nobody knows.
     let stranger = world.add_machine("stranger", options).await?;
     // Its disk is empty: the network is next.
     stranger.machine().power_on().await?;
