@@ -19,14 +19,19 @@ pub(super) struct Markers {
 /// nothing: SplitMix64 of the offset. `offset` is a multiple of 8.
 pub(super) fn pattern(seed: u64, offset: u64, buffer: &mut [u8]) {
     let mut counter = seed.wrapping_add((offset / 8).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    for piece in buffer.chunks_mut(8) {
+    let mut next = || {
         counter = counter.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = counter;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let bytes = (z ^ (z >> 31)).to_le_bytes();
-        piece.copy_from_slice(&bytes[..piece.len()]);
+        (z ^ (z >> 31)).to_le_bytes()
+    };
+    // Pieces of a known size: a disk is filled no faster than this goes.
+    let (pieces, rest) = buffer.as_chunks_mut();
+    for piece in pieces {
+        *piece = next();
     }
+    rest.copy_from_slice(&next()[..rest.len()]);
 }
 
 /// A seed that nobody has seen. Without a source of randomness a fixed one
