@@ -22,10 +22,16 @@ use crate::command::root;
 const ARROWS: &[(&str, &[&str])] = &[
     ("wrought-wire", &[]),
     ("wrought-formats", &[]),
+    ("wrought-plugin", &[]),
     ("wrought-image", &["wrought-formats"]),
     (
         "wrought-agent",
-        &["wrought-wire", "wrought-image", "wrought-formats"],
+        &[
+            "wrought-wire",
+            "wrought-image",
+            "wrought-formats",
+            "wrought-plugin",
+        ],
     ),
     ("wrought-store", &["wrought-wire"]),
     ("wrought-bmc", &["wrought-wire"]),
@@ -38,6 +44,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "wrought-rpc",
             "wrought-bmc",
             "wrought-formats",
+            "wrought-plugin",
         ],
     ),
     (

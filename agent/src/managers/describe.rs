@@ -1,6 +1,5 @@
 //! What a manager says of itself and of this machine: `MANAGER describe`.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,8 +7,14 @@ use serde::Deserialize;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
+use wrought_plugin::Bounds;
+use wrought_plugin::CONTRACT;
+use wrought_plugin::Priority;
+use wrought_plugin::STEPS_MAX;
+use wrought_plugin::TIMEOUT;
+use wrought_plugin::contract;
+use wrought_plugin::priorities;
 
-use super::CONTRACT;
 use super::Manager;
 use super::ManagerStep;
 use crate::command::CancelToken;
@@ -21,26 +26,13 @@ use crate::tools::run_lines;
 /// Bounds of the answer. Vendor tools take their time to look at hardware.
 const LIMITS: Limits = Limits {
     time: Duration::from_secs(30),
-    line: 256 << 10,
-    total: 256 << 10,
+    output: Bounds {
+        line: 256 << 10,
+        total: 256 << 10,
+    },
 };
-/// Steps of one manager.
-const MOST: usize = 64;
-/// Seconds that a step may take which says nothing else.
-const TIMEOUT: u64 = 600;
 /// What lists of steps are for.
 const KINDS: [&str; 3] = ["clean", "deploy", "service"];
-/// Interfaces that have steps in the ramdisk.
-const INTERFACES: [&str; 8] = [
-    "bios",
-    "deploy",
-    "firmware",
-    "management",
-    "network",
-    "power",
-    "raid",
-    "vendor",
-];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -72,20 +64,6 @@ struct Described {
     #[serde(default)]
     reboot_requested: bool,
     timeout: Option<u64>,
-}
-
-/// One priority, or one for each kind; 0 runs only when it is asked for.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Priority {
-    One(i64),
-    Each(BTreeMap<String, i64>),
-}
-
-impl Default for Priority {
-    fn default() -> Self {
-        Self::One(0)
-    }
 }
 
 /// Asks the executable. What is wrong with it is told in one clause.
@@ -127,12 +105,7 @@ pub(super) fn ask(
 pub(super) fn read(path: &Path, answer: &[u8]) -> Result<Manager, String> {
     let said: Description = serde_json::from_slice(answer)
         .map_err(|error| format!("describe gave something that is not a description: {error}"))?;
-    if said.contract != CONTRACT {
-        return Err(format!(
-            "it follows contract {}, this agent knows {CONTRACT}",
-            said.contract
-        ));
-    }
+    contract(said.contract, "this agent")?;
     if said.support > 3 {
         return Err(format!(
             "support {} is none of 0 (not for this machine), 1, 2, 3",
@@ -142,9 +115,9 @@ pub(super) fn read(path: &Path, answer: &[u8]) -> Result<Manager, String> {
     if said.version.is_empty() {
         return Err("\"version\" is empty".to_owned());
     }
-    if said.steps.len() > MOST {
+    if said.steps.len() > STEPS_MAX {
         return Err(format!(
-            "expected at most {MOST} steps, found {}",
+            "expected at most {STEPS_MAX} steps, found {}",
             said.steps.len()
         ));
     }
@@ -171,31 +144,13 @@ pub(super) fn read(path: &Path, answer: &[u8]) -> Result<Manager, String> {
 }
 
 fn step(described: Described) -> Result<ManagerStep, String> {
-    let one_of = |what: &str, known: &[&str], found: &str| match known.contains(&found) {
-        true => Ok(()),
-        false => Err(format!("{what} {found:?} is none of {}", known.join(", "))),
-    };
-    one_of("interface", &INTERFACES, &described.interface)?;
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    if described.step.is_empty() || !described.step.chars().all(plain) {
-        return Err("its name must be of a-z, 0-9 and _".to_owned());
-    }
-    if described.kinds.is_empty() {
-        let kinds = KINDS.join(", ");
-        return Err(format!("\"kinds\" is empty: name some of {kinds}"));
-    }
-    let mut priorities = Vec::new();
-    for kind in described.kinds {
-        one_of("kind", &KINDS, &kind)?;
-        let priority = match &described.priority {
-            Priority::One(priority) => *priority,
-            Priority::Each(each) => each.get(&kind).copied().unwrap_or(0),
-        };
-        if priority < 0 {
-            return Err(format!("priority {priority} is below 0"));
-        }
-        priorities.push((kind, priority));
-    }
+    let priorities = priorities(
+        &described.interface,
+        &described.step,
+        described.kinds,
+        &described.priority,
+        &KINDS,
+    )?;
     let mut shown = Map::new();
     shown.insert("abortable".to_owned(), described.abortable.into());
     shown.insert("repeatable".to_owned(), described.repeatable.into());

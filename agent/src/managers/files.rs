@@ -5,7 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::path::PathBuf;
 
-use nix::unistd::Uid;
+use wrought_plugin::is_offered;
+use wrought_plugin::trusted;
 
 /// Most managers of a ramdisk.
 const MOST: usize = 64;
@@ -38,28 +39,17 @@ pub(super) fn list(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn is_manager(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    if name.starts_with('.') || name.ends_with('~') {
-        return false;
-    }
     // Also behind a link.
     let Ok(about) = fs::metadata(path) else {
         return false;
     };
-    if !about.is_file() || about.mode() & 0o111 == 0 {
+    if !is_offered(path.file_name().unwrap_or_default(), &about) {
         return false;
     }
-    let me = Uid::effective().as_raw();
-    let foreign = about.uid() != 0 && about.uid() != me;
-    if foreign || about.mode() & 0o022 != 0 {
-        tracing::warn!(
-            "hardware manager {} is left out: owner {} and mode {:o} let others than root change \
-             it",
-            path.display(),
-            about.uid(),
-            about.mode() & 0o7777
-        );
-        return false;
+    let trusted = trusted(about.uid(), about.mode());
+    if let Err(problem) = &trusted {
+        let path = path.display();
+        tracing::warn!("hardware manager {path} is left out: {problem}");
     }
-    true
+    trusted.is_ok()
 }

@@ -24,8 +24,6 @@ use serde_json::Value;
 use crate::command::CancelToken;
 use crate::command::HARDWARE_MANAGER;
 
-/// The version of the contract.
-const CONTRACT: u32 = 1;
 /// Where managers are, unless [`FOLDER_PARAM`] says otherwise.
 pub(crate) const FOLDER: &str = "/etc/wrought/hardware-managers.d";
 /// Parameter with another folder.

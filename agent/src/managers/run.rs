@@ -5,21 +5,25 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::json;
+use wrought_plugin::Bounds;
+use wrought_plugin::CONTRACT;
+use wrought_plugin::ended;
+use wrought_plugin::plain;
 use wrought_wire::progress::Progress;
 
-use super::CONTRACT;
 use super::Manager;
 use super::ManagerStep;
 use crate::command::Context;
 use crate::tools::Limits;
 use crate::tools::Next;
 use crate::tools::Trouble;
-use crate::tools::plain;
 use crate::tools::run_lines;
 
 /// Bytes of one line, and of all that a manager prints in a step.
-const LINE: usize = 64 << 10;
-const TOTAL: usize = 4 << 20;
+const BOUNDS: Bounds = Bounds {
+    line: 64 << 10,
+    total: 4 << 20,
+};
 
 /// What a step is run with.
 pub(crate) struct Work<'a> {
@@ -105,8 +109,7 @@ pub(crate) fn run(
     input.push(b'\n');
     let limits = Limits {
         time: Duration::from_secs(step.timeout),
-        line: LINE,
-        total: TOTAL,
+        output: BOUNDS,
     };
     let stage = format!("{}.{}", step.interface, step.step);
     context.progress.stage(&stage);
@@ -157,10 +160,7 @@ pub(crate) fn run(
             story,
         })
     };
-    let mut ended = format!("it ended with {}", end.status);
-    if !end.errors.is_empty() {
-        ended.push_str(&format!("; its error output ends with: {}", end.errors));
-    }
+    let ended = format!("it {}", ended(end.status, &end.errors));
     let message = |line: &Line| {
         let message = line.message.as_deref();
         message.map(|message| plain(message.as_bytes()))

@@ -10,17 +10,18 @@ mod process;
 pub(crate) use process::Limits;
 pub(crate) use process::Next;
 pub(crate) use process::Trouble;
-pub(crate) use process::plain;
 pub(crate) use process::run as run_lines;
 
 use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use wrought_plugin::Bounds;
+use wrought_plugin::PATH;
+use wrought_plugin::plain;
+
 use crate::command::CancelToken;
 
-/// Where programs are looked for.
-pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Bytes that a tool may print.
 const OUTPUT: usize = 1 << 20;
 
@@ -129,8 +130,10 @@ impl Tools for System {
         tracing::info!("calls {line}");
         let limits = Limits {
             time: call.limit,
-            line: OUTPUT,
-            total: OUTPUT,
+            output: Bounds {
+                line: OUTPUT,
+                total: OUTPUT,
+            },
         };
         let mut output = Vec::new();
         let mut keep = |line: &[u8]| {

@@ -26,13 +26,14 @@ use nix::sys::wait::WaitPidFlag;
 use nix::sys::wait::WaitStatus;
 use nix::sys::wait::waitid;
 use nix::unistd::Pid;
+use wrought_plugin::Bounds;
+use wrought_plugin::Lines;
+use wrought_plugin::PATH;
+use wrought_plugin::Tail;
 
-use super::PATH;
 use super::Tick;
 use crate::command::CancelToken;
 
-/// Bytes of the end of its error output that are kept.
-const ERRORS: usize = 2048;
 /// How long a process may go on after its last word.
 const GRACE: Duration = Duration::from_secs(5);
 /// How often it is looked after.
@@ -51,10 +52,8 @@ const AHEAD: usize = 16;
 pub(crate) struct Limits {
     /// From its start to its end.
     pub(crate) time: Duration,
-    /// Bytes of one line.
-    pub(crate) line: usize,
-    /// Bytes of all that it prints on its standard output.
-    pub(crate) total: usize,
+    /// What it may print on its standard output.
+    pub(crate) output: Bounds,
 }
 
 /// What follows a line.
@@ -85,13 +84,8 @@ pub(crate) enum Trouble {
     #[error("it did not end within {} s and was killed", .0.as_secs())]
     Time(Duration),
     /// It says too much, and was killed.
-    #[error("it printed more than {line} bytes in a line or {total} in all and was killed")]
-    Output {
-        /// Bound of a line, bytes.
-        line: usize,
-        /// Bound of everything, bytes.
-        total: usize,
-    },
+    #[error("it printed more than {0} and was killed")]
+    Output(Bounds),
     /// It has nothing to say any more, but does not end.
     #[error("it still ran {} s after its last word and was killed", GRACE.as_secs())]
     Lingers,
@@ -105,7 +99,7 @@ pub(crate) enum Trouble {
 
 enum Event {
     Line(Vec<u8>),
-    TooMuch,
+    TooMuch(Bounds),
     Failed(io::Error),
 }
 
@@ -182,7 +176,7 @@ pub(crate) fn run(
         }
     });
     let errors = tail_of(stderr);
-    let events = lines_of(stdout, limits);
+    let events = lines_of(stdout, limits.output);
     let mut last_word: Option<Instant> = None;
     let mut ticked = start;
     let mut silent = false;
@@ -202,8 +196,7 @@ pub(crate) fn run(
         let ended = group.look().map_err(Trouble::Lost)?;
         if silent && let Some(status) = ended {
             // Somebody who left the group may hold the pipe.
-            let errors = errors.recv_timeout(GRACE).unwrap_or_default();
-            let errors = plain(&errors);
+            let errors = errors.recv_timeout(GRACE).unwrap_or_default().plain();
             return Ok(End { status, errors });
         }
         if let Some(last_word) = last_word
@@ -225,12 +218,7 @@ pub(crate) fn run(
                     last_word.get_or_insert_with(Instant::now);
                 }
             }
-            Ok(Event::TooMuch) => {
-                return Err(Trouble::Output {
-                    line: limits.line,
-                    total: limits.total,
-                });
-            }
+            Ok(Event::TooMuch(bounds)) => return Err(Trouble::Output(bounds)),
             Ok(Event::Failed(error)) => return Err(Trouble::Lost(error)),
             Err(RecvTimeoutError::Timeout) => {
                 if ended.is_some() {
@@ -270,12 +258,11 @@ fn spawn(program: &Path, arguments: &[String]) -> io::Result<Child> {
 }
 
 /// A thread that reads lines until there are no more, or too many.
-fn lines_of(out: impl Read + Send + 'static, limits: Limits) -> Receiver<Event> {
+fn lines_of(out: impl Read + Send + 'static, bounds: Bounds) -> Receiver<Event> {
     let (sender, receiver) = mpsc::sync_channel(AHEAD);
     thread::spawn(move || {
         let mut out = BufReader::new(out);
-        let mut line = Vec::new();
-        let mut total = 0;
+        let mut lines = Lines::new(bounds);
         loop {
             let chunk = match out.fill_buf() {
                 Ok(chunk) => chunk,
@@ -285,23 +272,23 @@ fn lines_of(out: impl Read + Send + 'static, limits: Limits) -> Receiver<Event> 
                     return;
                 }
             };
-            let at_end = chunk.is_empty();
-            let end = chunk.iter().position(|byte| *byte == b'\n');
-            let taken = end.map_or(chunk.len(), |end| end + 1);
-            line.extend_from_slice(&chunk[..end.unwrap_or(taken)]);
-            out.consume(taken);
-            total += taken;
-            if line.len() > limits.line || total > limits.total {
-                sender.send(Event::TooMuch).ok();
+            if chunk.is_empty() {
+                if let Some(last) = lines.last() {
+                    sender.send(Event::Line(last)).ok();
+                }
                 return;
             }
-            if end.is_some() || (at_end && !line.is_empty()) {
-                let whole = std::mem::take(&mut line);
-                if sender.send(Event::Line(whole)).is_err() {
+            let (taken, line) = match lines.take(chunk) {
+                Ok(taken) => taken,
+                Err(bounds) => {
+                    sender.send(Event::TooMuch(bounds)).ok();
                     return;
                 }
-            }
-            if at_end {
+            };
+            out.consume(taken);
+            if let Some(line) = line
+                && sender.send(Event::Line(line)).is_err()
+            {
                 return;
             }
         }
@@ -310,32 +297,20 @@ fn lines_of(out: impl Read + Send + 'static, limits: Limits) -> Receiver<Event> 
 }
 
 /// A thread that keeps the end of what comes out of a pipe.
-fn tail_of(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+fn tail_of(mut pipe: impl Read + Send + 'static) -> Receiver<Tail> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
-        let mut kept: Vec<u8> = Vec::new();
+        let mut kept = Tail::default();
         let mut buffer = [0_u8; 1024];
         while let Ok(got) = pipe.read(&mut buffer) {
             if got == 0 {
                 break;
             }
-            kept.extend_from_slice(&buffer[..got]);
-            let over = kept.len().saturating_sub(ERRORS);
-            kept.drain(..over);
+            kept.add(&buffer[..got]);
         }
         sender.send(kept).ok();
     });
     receiver
-}
-
-/// A process's words as one line for people.
-pub(crate) fn plain(words: &[u8]) -> String {
-    let text = String::from_utf8_lossy(words);
-    let text = text.trim().replace(['\n', '\r', '\t'], " ");
-    text.chars()
-        .filter(|c| !c.is_control())
-        .take(1000)
-        .collect()
 }
 
 #[cfg(test)]
@@ -344,6 +319,7 @@ mod tests {
     use std::path::PathBuf;
     use std::time::Duration;
 
+    use super::Bounds;
     use super::End;
     use super::Limits;
     use super::Next;
@@ -353,8 +329,10 @@ mod tests {
 
     const LIMITS: Limits = Limits {
         time: Duration::from_secs(60),
-        line: 1000,
-        total: 5000,
+        output: Bounds {
+            line: 1000,
+            total: 5000,
+        },
     };
 
     struct Script {

@@ -8,10 +8,15 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Map;
 use serde_json::Value;
+use wrought_plugin::Bounds;
+use wrought_plugin::Priority;
+use wrought_plugin::STEPS_MAX;
+use wrought_plugin::TIMEOUT;
+use wrought_plugin::contract;
+use wrought_plugin::one_of;
+use wrought_plugin::priorities;
 use wrought_wire::step::Step;
 
-use crate::plugins::CONTRACT;
-use crate::plugins::process::Bounds;
 use crate::plugins::process::Running;
 use crate::steps::Reserved;
 use crate::steps::args::TYPES;
@@ -21,24 +26,9 @@ use crate::steps::verify::VERIFY;
 const TIME: Duration = Duration::from_secs(10);
 /// Bytes of the answer.
 const ANSWER: usize = 256 << 10;
-/// Steps of one plug-in.
-const MOST: usize = 64;
-/// Seconds that a step may take which says nothing else.
-const TIMEOUT: u64 = 600;
 
 /// What lists of steps are for.
 const KINDS: [&str; 4] = ["clean", "deploy", "service", VERIFY];
-/// Interfaces that have steps.
-const INTERFACES: [&str; 8] = [
-    "bios",
-    "deploy",
-    "firmware",
-    "management",
-    "network",
-    "power",
-    "raid",
-    "vendor",
-];
 
 /// An executable with its steps.
 #[derive(Debug)]
@@ -126,20 +116,6 @@ struct Described {
     drivers: Vec<String>,
 }
 
-/// One priority, or one for each kind; 0 runs only when it is asked for.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Priority {
-    One(i64),
-    Each(BTreeMap<String, i64>),
-}
-
-impl Default for Priority {
-    fn default() -> Self {
-        Self::One(0)
-    }
-}
-
 /// Asks the executable. What is wrong with the answer is told in one clause.
 pub(super) async fn ask(path: &Path, guard: Option<&Path>) -> Result<Plugin, String> {
     let bounds = Bounds {
@@ -168,15 +144,10 @@ pub(super) async fn ask(path: &Path, guard: Option<&Path>) -> Result<Plugin, Str
 fn read(path: &Path, answer: &[u8]) -> Result<Plugin, String> {
     let said: Description = serde_json::from_slice(answer)
         .map_err(|error| format!("describe gave something that is not a description: {error}"))?;
-    if said.contract != CONTRACT {
+    contract(said.contract, "this service")?;
+    if said.steps.is_empty() || said.steps.len() > STEPS_MAX {
         return Err(format!(
-            "it follows contract {}, this service knows {CONTRACT}",
-            said.contract
-        ));
-    }
-    if said.steps.is_empty() || said.steps.len() > MOST {
-        return Err(format!(
-            "expected 1 to {MOST} steps, found {}",
+            "expected 1 to {STEPS_MAX} steps, found {}",
             said.steps.len()
         ));
     }
@@ -202,43 +173,24 @@ fn read(path: &Path, answer: &[u8]) -> Result<Plugin, String> {
 }
 
 fn offer(described: Described) -> Result<Offer, String> {
-    let one_of = |what: &str, known: &[&str], found: &str| match known.contains(&found) {
-        true => Ok(()),
-        false => Err(format!("{what} {found:?} is none of {}", known.join(", "))),
-    };
-    one_of("interface", &INTERFACES, &described.interface)?;
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    if described.step.is_empty() || !described.step.chars().all(plain) {
-        return Err("its name must be of a-z, 0-9 and _".to_owned());
-    }
+    let kinds = priorities(
+        &described.interface,
+        &described.step,
+        described.kinds,
+        &described.priority,
+        &KINDS,
+    )?;
     if Reserved::named(&described.step).is_some() {
         return Err("its name is reserved".to_owned());
-    }
-    if described.kinds.is_empty() {
-        return Err(format!(
-            "\"kinds\" is empty: name some of {}",
-            KINDS.join(", ")
-        ));
     }
     for info in described.argsinfo.values() {
         if let Some(wanted) = info.get("type").and_then(Value::as_str) {
             one_of("the type of an argument", &TYPES, wanted)?;
         }
     }
-    let mut kinds = BTreeMap::new();
-    for kind in described.kinds {
-        one_of("kind", &KINDS, &kind)?;
-        if kind == VERIFY && !described.repeatable {
-            return Err("a verify step must be repeatable".to_owned());
-        }
-        let priority = match &described.priority {
-            Priority::One(priority) => *priority,
-            Priority::Each(each) => each.get(&kind).copied().unwrap_or(0),
-        };
-        if priority < 0 {
-            return Err(format!("priority {priority} is below 0"));
-        }
-        kinds.insert(kind, priority);
+    let verifies = kinds.iter().any(|(kind, _)| kind == VERIFY);
+    if verifies && !described.repeatable {
+        return Err("a verify step must be repeatable".to_owned());
     }
     Ok(Offer {
         step: Step {
@@ -255,7 +207,7 @@ fn offer(described: Described) -> Result<Offer, String> {
             execute_on_child_nodes: false,
             limit_child_node_execution: Vec::new(),
         },
-        kinds,
+        kinds: kinds.into_iter().collect(),
         drivers: described.drivers,
     })
 }

@@ -4,7 +4,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::path::PathBuf;
 
-use nix::unistd::Uid;
+use wrought_plugin::is_offered;
+use wrought_plugin::trusted;
 
 /// Most files of the folder that are looked at.
 const MOST: usize = 256;
@@ -23,20 +24,7 @@ impl Stamp {
     /// Refuses a file that others than root and ourselves may have written: it
     /// would run with our rights.
     pub(super) fn check(&self) -> Result<(), String> {
-        if self.mode & 0o022 != 0 {
-            return Err(format!(
-                "its mode {:o} lets others write it; chmod go-w",
-                self.mode & 0o7777
-            ));
-        }
-        let me = Uid::effective().as_raw();
-        if self.owner != 0 && self.owner != me {
-            return Err(format!(
-                "it belongs to user {}, neither to root nor to the service's user {me}",
-                self.owner
-            ));
-        }
-        Ok(())
+        trusted(self.owner, self.mode)
     }
 }
 
@@ -54,16 +42,11 @@ pub(super) async fn list(folder: &Path) -> Vec<(PathBuf, Stamp)> {
     };
     while let Ok(Some(entry)) = entries.next_entry().await {
         let path = entry.path();
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if name.starts_with('.') || name.ends_with('~') {
-            continue;
-        }
         // Also behind a link.
         let Ok(about) = tokio::fs::metadata(&path).await else {
             continue;
         };
-        if !about.is_file() || about.mode() & 0o111 == 0 {
+        if !is_offered(&entry.file_name(), &about) {
             continue;
         }
         if found.len() == MOST {

@@ -28,9 +28,6 @@ pub(crate) use run::run;
 
 use files::Stamp;
 
-/// The version of the contract between a plug-in and the conductor.
-const CONTRACT: u32 = 1;
-
 /// What a file was found to be when it was last looked at.
 type Seen = HashMap<PathBuf, (Stamp, Option<Arc<Plugin>>)>;
 

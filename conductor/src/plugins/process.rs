@@ -23,22 +23,18 @@ use tokio::process::ChildStdin;
 use tokio::process::ChildStdout;
 use tokio::process::Command;
 use tokio::task::JoinHandle;
+use wrought_plugin::Bounds;
+use wrought_plugin::Lines;
+use wrought_plugin::PATH;
+use wrought_plugin::Tail;
+use wrought_plugin::ended;
 
-/// Bytes of the end of its error output that are kept.
-const ERRORS: usize = 2048;
 /// How long a process may go on after its last word.
 const GRACE: Duration = Duration::from_secs(5);
 /// Tries to start a file that somebody is just writing, and the pause between
 /// them.
 const STARTS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// Bounds of what a process may print on its standard output, in bytes.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
-    pub(super) line: usize,
-    pub(super) total: usize,
-}
 
 /// Argument of the program that is a guard.
 const GUARD: &str = "step-guard";
@@ -86,12 +82,10 @@ pub(super) struct Running {
     guard: Option<Guard>,
     group: Group,
     out: BufReader<ChildStdout>,
-    errors: JoinHandle<Vec<u8>>,
+    errors: JoinHandle<Tail>,
     input: JoinHandle<()>,
     ended: Option<ExitStatus>,
-    partial: Vec<u8>,
-    read: usize,
-    bounds: Bounds,
+    lines: Lines,
 }
 
 /// How it ended.
@@ -106,11 +100,7 @@ impl End {
         if self.status.success() {
             return None;
         }
-        let mut text = format!("ended with {}", self.status);
-        if !self.errors.is_empty() {
-            text.push_str(&format!("; its error output ends with: {}", self.errors));
-        }
-        Some(text)
+        Some(ended(self.status, &self.errors))
     }
 }
 
@@ -149,10 +139,7 @@ impl Running {
         command
             .arg(verb)
             .env_clear()
-            .env(
-                "PATH",
-                "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-            )
+            .env("PATH", PATH)
             .env("LANG", "C.UTF-8")
             .current_dir("/")
             .stdin(Stdio::piped())
@@ -198,9 +185,7 @@ impl Running {
             errors: tokio::spawn(tail(errors)),
             input,
             ended: None,
-            partial: Vec::new(),
-            read: 0,
-            bounds,
+            lines: Lines::new(bounds),
         })
     }
 
@@ -223,23 +208,13 @@ impl Running {
                 () = tokio::time::sleep(GRACE), if self.ended.is_some() => return Ok(None),
             };
             if chunk.is_empty() {
-                let last = std::mem::take(&mut self.partial);
-                return Ok((!last.is_empty()).then_some(last));
+                return Ok(self.lines.last());
             }
-            let end = chunk.iter().position(|byte| *byte == b'\n');
-            let taken = end.map_or(chunk.len(), |end| end + 1);
-            self.partial
-                .extend_from_slice(&chunk[..end.unwrap_or(taken)]);
+            let taken = self.lines.take(chunk);
+            let (taken, line) = taken.map_err(|bounds| format!("it prints more than {bounds}"))?;
             self.out.consume(taken);
-            self.read += taken;
-            if self.partial.len() > self.bounds.line || self.read > self.bounds.total {
-                return Err(format!(
-                    "it prints more than {} bytes in a line or {} in all",
-                    self.bounds.line, self.bounds.total
-                ));
-            }
-            if end.is_some() {
-                return Ok(Some(std::mem::take(&mut self.partial)));
+            if line.is_some() {
+                return Ok(line);
             }
         }
     }
@@ -264,38 +239,26 @@ impl Running {
         let errors = tokio::time::timeout(GRACE, &mut self.errors).await;
         let errors = match errors {
             Ok(Ok(errors)) => errors,
-            _ => Vec::new(),
+            _ => Tail::default(),
         };
         Ok(End {
             status,
-            errors: plain(&errors),
+            errors: errors.plain(),
         })
     }
 }
 
 /// The end of what comes out of a pipe.
-async fn tail(mut pipe: ChildStderr) -> Vec<u8> {
-    let mut kept: Vec<u8> = Vec::new();
+async fn tail(mut pipe: ChildStderr) -> Tail {
+    let mut kept = Tail::default();
     let mut buffer = [0_u8; 1024];
     while let Ok(got) = pipe.read(&mut buffer).await {
         if got == 0 {
             break;
         }
-        kept.extend_from_slice(&buffer[..got]);
-        let over = kept.len().saturating_sub(ERRORS);
-        kept.drain(..over);
+        kept.add(&buffer[..got]);
     }
     kept
-}
-
-/// A process's words as one line for people.
-pub(super) fn plain(words: &[u8]) -> String {
-    let text = String::from_utf8_lossy(words);
-    let text = text.trim().replace(['\n', '\r', '\t'], " ");
-    text.chars()
-        .filter(|c| !c.is_control())
-        .take(1000)
-        .collect()
 }
 
 #[cfg(test)]
