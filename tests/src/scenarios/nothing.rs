@@ -16,7 +16,21 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 /// Boots the machine from its disk and waits until the firmware says that
 /// there is nothing on it. The machine is off afterwards.
+///
+/// It is started a second time when it says nothing: SeaBIOS was seen to stand
+/// still before its boot menu on a host with too much to do. A machine that boots
+/// something never says it, however often it is started.
 pub(super) async fn boots_nothing(bmc: &Bmc, firmware: Firmware) -> Result<()> {
+    match gives_up(bmc, firmware).await {
+        Ok(()) => Ok(()),
+        Err(error) => {
+            tracing::warn!("{error:#}; once more");
+            gives_up(bmc, firmware).await
+        }
+    }
+}
+
+async fn gives_up(bmc: &Bmc, firmware: Firmware) -> Result<()> {
     let machine = bmc.machine();
     machine.power_off().await;
     let spec = machine.spec();
